@@ -1,4 +1,4 @@
-"""Tree ensembles as values: read from other libraries' files, scored fast without a compiler."""
+"""Tree ensembles as plain arrays: read from the files of other libraries, and scored fast without a C compiler."""
 
 from plackett.models.ensembles.catboost import read_catboost
 from plackett.models.ensembles.ensemble import Ensemble

@@ -10,8 +10,8 @@ which the two numbers differ. Bit p of the leaf's number is thus the parity of t
 bit p, and the XOR of their masks gives it for the whole block. This is the idea of QuickScorer (Lucchese et al. 2015)
 with bits for documents instead of leaves.
 
-Every rule for missing values comes down to two replacements before a plain comparison. Minus infinity goes left of
-every threshold, and NaN right (the test is "not x <= t"):
+Every rule for missing values amounts to two replacements before a plain comparison. Minus infinity goes left of
+every threshold, and NaN goes right (the test is "not x <= t"):
 
 ==============================  ============  =============
 missing type, default side       NaN becomes   zero becomes
@@ -23,7 +23,7 @@ zero, left                       -inf          -inf
 zero, right                      NaN           NaN
 ==============================  ============  =============
 
-Sets of categories keep NaN and store per question where it goes.
+For sets of categories NaN is kept, and each question stores where NaN goes.
 
 The vector operations are written in LLVM's portable vector types, because LLVM does not turn a loop of 64 comparisons
 into one word. A *mask* has 64 documents per lane, the first in the lowest bit. The number of lanes is part of its type;
@@ -72,7 +72,7 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any, vect
 
 
 def _splat(builder: Any, value: Any, count: int) -> Any:
-    """A vector with one value in all places."""
+    """A vector with the same value in all elements."""
     vector = ir.VectorType(value.type, count)
     place = ir.Constant(ir.IntType(32), 0)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, place)

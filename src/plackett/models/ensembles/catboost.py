@@ -34,8 +34,8 @@ _OTHER_FEATURES = "only splits on numbers are read; train without cat_features a
 def read_catboost(source: str | bytes | Path) -> Ensemble:
     """Read a model that CatBoost has written: its JSON or binary file, or the path of one.
 
-    ``predict`` returns CatBoost's raw values. A DataError says if the data is damaged, or the model has several scores
-    per document or splits on features that are not numbers.
+    ``predict`` returns CatBoost's raw values. Raises DataError if the data is damaged, or if the model has several
+    scores per document or splits on features that are not numbers.
     """
     if isinstance(source, Path):
         source = source.read_bytes()
@@ -210,7 +210,7 @@ _TEXTS, _SCALE, _BIAS, _MULTI_BIAS, _EMBEDDINGS = 12, 14, 15, 16, 18
 _FLAT_INDEX, _BORDERS, _NAME, _TREATMENT = 2, 3, 4, 5
 _OTHER_FLAT_INDEX = 1  # in the tables of features that are not numbers
 _AS_TRUE = 2
-_VERSION = b"FlabuffersModel_v1"  # so it is spelled in the files
+_VERSION = b"FlabuffersModel_v1"  # spelled like this in the files
 
 
 class _FlatTable:
@@ -282,7 +282,7 @@ def _read_binary(source: bytes) -> Ensemble:
     (size,) = struct.unpack_from("<I", source, len(MAGIC))
     data = source[8 : 8 + size]
     if len(data) != size or size < 4:
-        raise DataError(f"the binary model is cut off: {len(data)} of {size} bytes are there.")
+        raise DataError(f"the binary model is cut off: it has {len(data)} of {size} bytes.")
     core = _FlatTable(data, struct.unpack_from("<I", data)[0])
     if core.text(_CORE_VERSION) != _VERSION:
         version = core.text(_CORE_VERSION)[:40].decode("utf-8", errors="replace")
@@ -335,7 +335,7 @@ def _binary_leaves(depths: NDArray[np.int64], values: NDArray[np.float64]) -> li
 
 
 def _binary_nodes(table: _FlatTable, count: int) -> NDArray[np.int64]:
-    """For each node the distances to its children, zero where the way ends, and the number of its leaf."""
+    """For each node the distances to its children, zero if it has none, and the number of its leaf."""
     steps = table.vector(_STEPS, "<u4")  # two 16-bit numbers each
     leaf_of_node = table.vector(_LEAF_OF_NODE, "<u4")
     if len(steps) != count or len(leaf_of_node) != count:

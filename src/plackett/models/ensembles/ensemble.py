@@ -24,8 +24,8 @@ categories between -1 and 0       category 0       no category      not read
 absent entries of a sparse row    zero             missing          zero
 ================================  ===============  ===============  ===============
 
-Model files come from anywhere and are not trusted. Compiled loops use the arrays as indices, so
-every index is checked once, before the first of them runs.
+Model files are not trusted. Compiled loops use the arrays as indices, so every index is checked once,
+before the first loop runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -131,7 +131,7 @@ class Ensemble:
             One row per document: an array or a SciPy sparse matrix. Arrays of float32 take the fast path. LightGBM's
             models compare float64 values, the others round them to float32 first, as the libraries do.
         n_threads
-            Largest number of threads; by default Numba's.
+            Maximum number of threads; by default Numba's.
 
         Returns
         -------
@@ -279,7 +279,7 @@ def collect_nodes(
 
 
 def _check_tree(tree: Tree, number: int) -> None:
-    """Raise if the arrays of a tree do not match, before they are joined with others."""
+    """Raise DataError if the arrays of a tree do not match, before they are joined with others."""
     n_nodes = len(tree.leaf_values) - 1
     for name in _NODE_TYPES:
         count = len(getattr(tree, name))
@@ -296,7 +296,7 @@ def _concatenate(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 
 def _check(ensemble: Ensemble) -> scoring.TreeOrder:
-    """Raise if the arrays do not describe trees; return the order of their nodes."""
+    """Raise DataError if the arrays do not describe trees; return the order of their nodes."""
     if ensemble.library not in LIBRARIES:
         raise DataError(f"library {ensemble.library!r}; known are {', '.join(LIBRARIES)}.")
     if not 0 <= ensemble.n_features <= _MAX_COUNT:
@@ -347,7 +347,7 @@ def _check_sizes(ensemble: Ensemble) -> None:
 
 
 def _raise_if(ensemble: Ensemble, wrong: NDArray[np.bool_], rule: str, values: Any) -> None:
-    """Raise an error that names the first inner node where ``wrong`` holds."""
+    """Raise DataError that names the first inner node for which ``wrong`` is true."""
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         tree = int(np.searchsorted(ensemble.node_offsets, at, side="right")) - 1

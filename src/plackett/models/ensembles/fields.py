@@ -1,4 +1,4 @@
-"""Strict parsing of numbers and fields of model files, whose types cannot be relied on."""
+"""Strict parsing of numbers and fields of model files, whose types cannot be trusted."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ _MAX_LENGTH = 400
 
 
 def read_text(source: str | bytes | Path) -> str:
-    """Return text as it is, bytes decoded, and the content of a file."""
+    """Return a text unchanged, decode bytes, and read a file."""
     if isinstance(source, Path):
         source = source.read_bytes()
     if isinstance(source, str):

@@ -4,7 +4,7 @@ The text is a header of ``key=value`` lines, one section per tree that begins wi
 line ``end of trees``; the rest (importances, parameters) is informative. Numbers are written with
 17 digits, which restore the same float64. Children that are leaves are written ``-1 - leaf``.
 
-No memory is allocated by what a file claims: arrays are as long as the lines they come from.
+Sizes that a file claims never determine how much memory is allocated: arrays are as long as the lines they come from.
 """
 
 import re
@@ -29,9 +29,9 @@ _REQUIRED = ("num_leaves", "leaf_value", "threshold", "split_feature", "decision
 def read_lightgbm(source: str | bytes | Path) -> Ensemble:
     """Read a model that LightGBM has written: the text of ``Booster.model_to_string()``, or the path of a file.
 
-    ``predict`` returns what ``Booster.predict(features, raw_score=True)`` returns. A DataError says if the text is
-    damaged, or the model is of a kind with no single score per document (several classes) or with more than numbers at
-    its leaves (``linear_tree``).
+    ``predict`` returns what ``Booster.predict(features, raw_score=True)`` returns. Raises DataError if the text is
+    damaged, if the model has several scores per document (several classes), or if it has linear models at its leaves
+    (``linear_tree``).
     """
     text = read_text(source).replace("\r\n", "\n")
     if not text.startswith("tree\n"):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class PeerEnsembleRanker(EnsembleRanker):
-    """What the rankers of other libraries share; :class:`CatBoostRanker` has the parameters."""
+    """The common base of the rankers of other libraries; :class:`CatBoostRanker` documents the parameters."""
 
     threads_matter: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
@@ -50,7 +50,7 @@ class PeerEnsembleRanker(EnsembleRanker):
     settings: dict[str, Any] = field(default_factory=dict)
 
     def fit(self, *args: Any, **options: Any) -> Self:
-        """Fit as every ranker."""
+        """Fit like every ranker."""
         return Ranker.fit(self, *args, **options)
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
@@ -65,7 +65,7 @@ class PeerEnsembleRanker(EnsembleRanker):
         self._load(source, self.library, train.n_features)
 
     def _settings(self, **defaults: Any) -> dict[str, Any]:
-        """The library's parameters: these, and those that the user gave."""
+        """The library's parameters: ``defaults``, and those that the user gave."""
         rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         return {**defaults, **rate, **self.settings}
 

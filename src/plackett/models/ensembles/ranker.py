@@ -49,8 +49,8 @@ def import_model(
     form
         ``lightgbm``, ``xgboost``, ``catboost`` or ``ranklib``; by default it is detected from the file.
     n_features
-        Number of features of the documents. RankLib's files do not give it: by default, the
-        largest number that a tree uses. For other files it must match the file.
+        Number of features of the documents. RankLib files do not contain it; for these the default is
+        the largest feature number that a tree uses. For other files it must match the file.
     feature_names
         Names that replace those of the file; features are then checked by name.
 

@@ -17,7 +17,7 @@ Features count from 1. A document goes left if :math:`x \le t` in float32; a mis
 A score is the sum of weight times output in float32, so the ensemble uses XGBoost's rules of
 summation. The file does not give the number of features beyond those that the trees use.
 
-Declarations are refused, among them the entities by which a small file can expand to a large one.
+XML declarations raise an error, because entities can make a small file expand to a huge one.
 """
 
 from functools import partial
@@ -42,8 +42,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 def read_ranklib(source: str | bytes | Path, *, n_features: int | None = None) -> Ensemble:
     """Read a LambdaMART or MART model that RankLib has written: its text, or the path of its file.
 
-    ``n_features`` is by default the largest number that a tree uses. A DataError says if the text is damaged or another
-    kind of model.
+    ``n_features`` is by default the largest feature number that a tree uses. Raises DataError if the text is damaged or
+    is another kind of model.
     """
     text = read_text(source)
     lines = text.splitlines()
@@ -71,7 +71,7 @@ def _parse_trees(text: str) -> list[Tree]:
 
 
 def _parse_tree(tree: ElementTree.Element, where: str) -> Tree:
-    """Convert a tree; all of its numbers together, which is ten times as fast as one by one."""
+    """Convert a tree, with all of its numbers at once, which is ten times as fast as one by one."""
     if tree.tag != "tree":
         raise DataError(f"{where}: <{tree.tag[:20]}> inside <ensemble>.")
     weight = parse_floats(tree.get("weight", ""), f"{where}: weight")

@@ -1,7 +1,7 @@
 """Score documents with an ensemble: its layout in memory, the compiled loops, and how many threads.
 
-Most documents take the bit-sliced path. Going from root to leaf is faster for a few documents, and the only way for
-float64 features that float32 cannot represent and for trees with more leaves than the fast path can number.
+Most documents take the bit-sliced path. Walking from root to leaf is faster for a few documents; it is the only way for
+float64 features that float32 cannot represent, and for trees with more leaves than the fast path supports.
 
 The threads are Python's: the loops release the global interpreter lock and write separate parts of the scores. No
 thread pool stays alive, so calls from several threads or after a fork are safe.
@@ -96,7 +96,7 @@ NARROW, WIDE = (0,) * 2, (0,) * 8
 FEW = 3
 """Up to this number of documents, :func:`traverse` is faster."""
 MIN_PER_THREAD = 1024
-"""The smallest number of documents for which starting a thread pays."""
+"""The smallest number of documents for which starting a thread pays off."""
 _SPARSE_ROWS = 8192  # rows of a sparse matrix that are made dense at a time
 
 
@@ -161,7 +161,7 @@ def _score_part(ensemble: Ensemble, array: NDArray[np.floating], scores: NDArray
         return
     narrow, wide = DOCUMENTS * len(NARROW), DOCUMENTS * len(WIDE)
     rest = len(array) % wide
-    # In a large part the time for one wide block more is small, and one loop less is compiled.
+    # In a large part, one more wide block takes little time, and one loop less must be compiled.
     ends_narrow = rest <= 2 * narrow and len(array) < _LARGE * wide
     n = len(array) - rest if ends_narrow else len(array)
     if n:
@@ -217,7 +217,7 @@ def decision_bits(categorical: NDArray[np.bool_], default_left: NDArray[np.bool_
 
 
 def missing_rule(decision: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The place in ``_NAN_BECOMES`` and ``_ZERO_BECOMES`` of what each node applies to its feature."""
+    """The index in ``_NAN_BECOMES`` and ``_ZERO_BECOMES`` of the rule that each node applies to its feature."""
     rules = _RULES[missing_type(decision), (decision & DEFAULT_LEFT) // DEFAULT_LEFT]
     rules[(decision & CATEGORICAL) != 0] = _NAN_RIGHT  # NaN stays NaN, zero is category 0
     return rules
@@ -309,7 +309,7 @@ class Layout:
     questions: Questions
     nodes: Nodes
     trees: SlicedTrees | None
-    """None if there is no tree, or one with more leaves than the fast path supports."""
+    """None if there is no tree, or a tree has more leaves than the fast path supports."""
 
 
 def make_layout(ensemble: Ensemble, order: TreeOrder) -> Layout:

@@ -1,8 +1,8 @@
 r"""XGBoost's models in JSON or UBJSON, read without XGBoost.
 
-XGBoost sends a value left if :math:`x < t` in float32; that is :math:`x \le t'` with the next float32 below. The
-members of a set of categories go *right* in a file: children and default side of such nodes are exchanged, so that
-members go left as in every :class:`~plackett.models.ensembles.Ensemble`. Unreachable nodes, which pruning leaves
+XGBoost sends a value left if :math:`x < t` in float32; that is :math:`x \le t'` with :math:`t'` the next float32 below
+t. In a file, the members of a set of categories go *right*: children and default side of such nodes are exchanged, so
+that members go left as in every :class:`~plackett.models.ensembles.Ensemble`. Unreachable nodes, which pruning leaves
 behind, are dropped.
 
 UBJSON (Universal Binary JSON, draft 12) is read as far as XGBoost writes it: a one-byte marker and its content, numbers
@@ -246,10 +246,10 @@ _LENGTHS = b"iUIlL"  # follow the first brace of UBJSON; JSON has a quote or a s
 def read_xgboost(source: str | bytes | Path) -> Ensemble:
     """Read a model that XGBoost has written: what ``Booster.save_raw()`` gives, or the path of a file.
 
-    It has all trees (XGBoost's ``Booster`` ignores ``best_iteration`` too); ``predict`` gives what
-    ``Booster.predict(matrix, output_margin=True)`` gives, sums in float32 included. A DataError says if the file is
-    damaged, or the model is linear, ``dart`` (its trees are weighted), has several scores per document, or an objective
-    whose base score we cannot transform.
+    The ensemble has all trees (XGBoost's ``Booster`` ignores ``best_iteration`` too); ``predict`` returns what
+    ``Booster.predict(matrix, output_margin=True)`` returns, including sums in float32. Raises DataError if the file is
+    damaged, or if the model is linear, is ``dart`` (its trees are weighted), has several scores per document, or has an
+    objective whose base score cannot be transformed.
     """
     if isinstance(source, Path):
         source = source.read_bytes()

@@ -35,8 +35,8 @@ def check_batch_norm(net: nn.Module) -> None:
             )
         if not layer.track_running_stats:
             raise UsageError(
-                f"a net with {kind}(track_running_stats=False) scores a document by the documents "
-                "in its batch, which differ among workers; set track_running_stats=True, or fit "
+                f"the scores of a net with {kind}(track_running_stats=False) depend on the other documents "
+                "in the batch, which differ among workers; set track_running_stats=True, or fit "
                 "without cluster=."
             )
 
@@ -95,8 +95,8 @@ class SynchronizedBatchNorm(_BatchNorm):
     def _compute_statistics(self, rows: Tensor) -> tuple[float, Tensor, Tensor]:
         """Number, mean and biased variance of the rows of all workers."""
         assert self.running_mean is not None
-        # Sums of squares cancel where the variance is small against the mean. Differences from
-        # the running mean, which all workers share, avoid this.
+        # Sums of squares lose precision if the variance is small compared with the mean. Differences
+        # from the running mean, which all workers share, avoid this.
         center = self.running_mean.to(torch.float64)
         centered = rows.to(torch.float64) - center
         count = centered.new_full((1,), len(rows))

@@ -24,8 +24,8 @@ from plackett.distributed import Partition, WorkerGroup
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.objectives import objective as as_objective
 
-_RELEASED_AFTER = 4 << 20  # bytes; scattered lists load many times as many bytes of a file
-_ORDER = 0x6F72646572  # separates this order from the noise of objectives with the same seed
+_RELEASED_AFTER = 4 << 20  # bytes; reading scattered lists loads many times as many bytes of a file
+_ORDER = 0x6F72646572  # makes this order independent of the noise of objectives with the same seed
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class BatchPlan:
         return [order[a:b] for a, b in cut(order, self.partition.sizes, **limits)]
 
     def divisor(self, count: int, reduction: str) -> float:
-        """What to divide a sum of losses by, given that the gradients of the workers are averaged."""
+        """The divisor of a sum of losses, given that the gradients of the workers are averaged."""
         workers = 1 if self.worker_group is None else self.worker_group.size
         return (count if reduction == "mean" else 1) / workers
 
     def noise_step(self, step: int) -> int:
-        """A number that differs for each step and each worker, to seed what nets draw."""
+        """A number that differs for each step and each worker, to seed the random numbers of nets."""
         group = self.worker_group
         return step if group is None else step * group.size + group.rank
 
@@ -106,7 +106,7 @@ def epoch_order(positions: Rows, keys: Keys, *, seed: int, epoch: int) -> Rows:
 
 
 def cut(order: Rows, sizes: Rows, *, lists: int | None, documents: int | None) -> list[tuple[int, int]]:
-    """Cut the order into batches of at most so many lists and documents, or one longer list; return their bounds."""
+    """Cut the order into batches within both limits; a longer list is its own batch. Return the bounds of batches."""
     if documents is None:
         assert lists is not None
         return [(a, min(a + lists, len(order))) for a in range(0, len(order), lists)]
@@ -122,7 +122,7 @@ def cut(order: Rows, sizes: Rows, *, lists: int | None, documents: int | None) -
 
 
 def scoring_batches(offsets: Offsets, documents: int) -> Iterator[Batch]:
-    """Yield all lists in order, in batches of about so many documents."""
+    """Yield all lists in order, in batches of about ``documents`` documents."""
     n_lists = len(offsets) - 1
     for start, stop in cut(np.arange(n_lists), np.diff(offsets), lists=None, documents=documents):
         yield make_batch(offsets, np.arange(start, stop))

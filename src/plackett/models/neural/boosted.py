@@ -3,7 +3,8 @@ r"""Nets trained one after another, each on the residuals of those before it (uB
 .. math:: F_1 = \arg\min L, \qquad f_m \approx -\frac{\partial L}{\partial F}\Big|_{F_{m-1}},
     \qquad F_m = F_{m-1} + \rho f_m
 
-A net that does not improve validation is discarded and ends the fit. A single net is the case without corrections.
+A net that does not improve the validation metric is discarded and ends the fit. A single net is the case without
+corrections.
 """
 
 from collections.abc import Iterator
@@ -118,7 +119,7 @@ class BoostedTraining:
         return training
 
     def _first_net(self) -> nn.Module:
-        """The next net before its training, with the weights of ``init``'s if it has one."""
+        """The next net before its training, with the weights of the net in ``init`` if there is one."""
         place = len(self.nets)
         net = build_net(self.ranker, self.train.n_features, learner=place)
         init = self.context.init

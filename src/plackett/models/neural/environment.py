@@ -1,6 +1,6 @@
 """PyTorch's global state around a fit: device, threads, random generators and gradients.
 
-A fit gives the same weights whatever the program has set, and leaves those settings unchanged.
+A fit gives the same weights whatever these settings are, and leaves them unchanged.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from plackett.base.errors import UsageError
 from plackett.base.random import combine
 from plackett.base.threads import kernel_threads
 
-_WEIGHTS = 0x77656967687473  # separates the seeds of initial weights from those of steps
+_WEIGHTS = 0x77656967687473  # makes the seeds of initial weights differ from those of steps
 _STEPS = 0x7374657073
 
 
@@ -64,7 +64,7 @@ def initial_weights(seed: int, learner: int) -> Iterator[None]:
 
 
 def seed_step(seed: int, step: int, device: torch.device) -> None:
-    """Seed PyTorch so that what a net draws depends only on the seed and the step."""
+    """Seed PyTorch so that the random numbers of a net depend only on the seed and the step."""
     number = _derive_seed(seed, _STEPS, step)
     if device.type == "cpu":
         torch.default_generator.manual_seed(number)  # leaves the generators of GPUs unchanged
@@ -78,7 +78,7 @@ def _derive_seed(seed: int, purpose: int, number: int) -> int:
 
 def gradients_enabled() -> AbstractContextManager[None]:
     """Record gradients in the block, even if the caller has disabled them."""
-    # Not inference_mode(False) in all cases: it also resets the autograd engine's use of threads.
+    # Not always inference_mode(False), because it also resets the thread settings of the autograd engine.
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else torch.enable_grad()
 
 

@@ -1,8 +1,8 @@
 r"""The losses that nets are trained with: an objective over lists or label levels, or residuals.
 
-For recurrent nets a list is split by the levels of its labels, highest first. At step t a list consists of its
-documents that are not above its t-th level, and those of that level must be ranked before the rest. A list with L
-levels has L - 1 steps of weight 1 / (L - 1) each.
+For recurrent nets a list is split by the levels of its labels, highest first. At step t a list consists of the
+documents at its t-th level and below, and those at that level must be ranked before the rest. A list with L levels
+has L - 1 steps of weight 1 / (L - 1) each.
 
 :func:`listwise_values` makes any objective a function that PyTorch can differentiate: the compiled list functions
 return values and gradients, and the backward pass multiplies the gradient by the upstream factor of each list,
@@ -145,7 +145,7 @@ class LossModule(nn.Module):
         """Whether workers exchange sums within the net; then all of them must run it."""
 
     def forward(self, features: Tensor, batch: Batch | None, step: int) -> Tensor:
-        """Return the sum of the losses of a batch; None means that no list of it is here."""
+        """Return the sum of the losses of a batch; None means that this worker has no list of it."""
         if batch is None:
             total = torch.zeros(())
             if self._net_synchronizes:
@@ -170,32 +170,32 @@ def make_loss_module(
 
 @dataclass(frozen=True)
 class Level:
-    """One step down the levels, for the lists of a batch that have it."""
+    """One step through the levels, for the lists of a batch that have it."""
 
     lists: BoundObjective
     documents: Tensor
-    """Documents of the step, as places in the batch."""
+    """Documents of the step, as positions in the batch."""
     of_level: Tensor
-    """Those of them that are of this level."""
+    """Those of them that are at this level."""
     sizes: Tensor
     """The number of documents of this level in each list."""
     previous: Tensor
-    """For each document, the place of its list among those of the previous step."""
+    """For each document, the position of its list among those of the previous step."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """One step down the levels, for all lists of a data set."""
+    """One step through the levels, for all lists of a data set."""
 
     lists: BoundObjective
     documents: Rows
     of_level: NDArray[np.bool_]
     place: Rows
-    """For each list of the data, its place in this step; -1 if it has no such level."""
+    """For each list of the data, its position in this step; -1 if it has no such level."""
 
 
 class LevelLoss:
-    """An objective of the scores of each step down the levels of labels."""
+    """An objective of the scores of each step through the levels of labels."""
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         level, counts = _find_levels(data)

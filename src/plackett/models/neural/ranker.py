@@ -1,4 +1,4 @@
-"""The neural rankers: their parameters, the checks of these, fitting, scoring and files.
+"""The neural rankers: parameters and their checks, fitting, scoring and files.
 
 Importing this module does not import PyTorch.
 """
@@ -40,10 +40,10 @@ _GRADIENTS_FILE = "gradients.json"
 
 @dataclass(eq=False)
 class BaseNeuralRanker(Ranker):
-    """A ranker whose score is that of a net, plus those of nets that correct it; see :class:`NeuralRanker`."""
+    """A ranker that adds up the scores of a net and of nets that correct it; see :class:`NeuralRanker`."""
 
     supports_cluster: ClassVar[bool] = True
-    threads_matter: ClassVar[bool] = True  # attention sums in an order that depends on them
+    threads_matter: ClassVar[bool] = True  # the order of sums in attention depends on them
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
     # Without annotations, so that they are parameters of BoostedNeuralRanker only.
     learners = 1
@@ -94,7 +94,7 @@ class BaseNeuralRanker(Ranker):
         self.optimizer = value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A torch.device is stored as text, which files and other processes can take.
+        # A torch.device is stored as text, which can be written to files and sent to other processes.
         is_device = name == "device" and type(value).__module__ == "torch"
         super().__setattr__(name, str(value) if is_device else value)
 
@@ -122,7 +122,7 @@ class BaseNeuralRanker(Ranker):
         """Loss and metrics after each epoch of each net, by part of the data."""
         self._gradients: list[float] | None = self._apply_nets(mean_gradients, train)
         self.epochs_: list[int] = epochs
-        """The number of epochs of each net, including a last one that was discarded."""
+        """The number of epochs of each net, including the last net if it was discarded."""
 
     _importance_kinds: ClassVar[tuple[str, ...]] = ("gradient",)
 
@@ -135,7 +135,7 @@ class BaseNeuralRanker(Ranker):
         return self._gradients
 
     def _apply_nets(self, function: Callable[..., Any], data: Dataset) -> Any:
-        """The result of a function of the nets, data, a device and the factor of corrections."""
+        """Apply a function to the nets, the data, the device and the factor of corrections."""
         from plackett.models.neural.environment import limit_threads, resolve_device
 
         device = resolve_device(self.device)
@@ -221,7 +221,7 @@ class NeuralRanker(BaseNeuralRanker):
         Multiply the output of the layers by 1 + that of the attention, instead of scoring the attention alone.
     local_context
         A GRU reads each list in the order of the scores without context, the best document last, and its last state
-        adds to the score of each document.
+        contributes to the score of each document.
     group_size
         Number of documents that the net scores together; 1 scores documents independently.
     recurrent, pooling, score_from
@@ -231,20 +231,20 @@ class NeuralRanker(BaseNeuralRanker):
     module
         A ``torch.nn.Module`` that maps documents x features to scores, or a function of the number of features that
         returns one. It replaces the net described by the parameters above. The module is copied, not changed. A saved
-        model holds its weights, not its code: ``plackett.load(path, module=...)`` takes the module again.
+        model holds its weights, not its code: pass the module again to ``plackett.load(path, module=...)``.
     optimizer, learning_rate, weight_decay
         adam, adamw or adagrad, with its learning rate and weight decay.
     schedule
         Learning rate over the epochs: constant, linear or cosine (both decay to zero).
     clip
-        Largest norm of the gradient of all weights; larger gradients are scaled down to it.
+        Maximum norm of the gradient of all weights; larger gradients are scaled down to it.
     follow_train
         Also measure the metrics on the training lists after each epoch, for ``curves_``.
     epochs, patience
-        Largest number of passes over the lists. With validation data, training stops after ``patience`` epochs without
+        Maximum number of passes over the lists. With validation data, training stops after ``patience`` epochs without
         improvement and keeps the weights of the best epoch.
     batch_lists, batch_documents
-        Largest number of lists and of documents in a batch; a longer list forms its own batch.
+        Maximum number of lists and of documents in a batch; a longer list forms its own batch.
     reduction
         Whether a step minimizes the mean or the sum of the losses of its lists.
     seed
@@ -282,10 +282,10 @@ class BoostedNeuralRanker(BaseNeuralRanker):
     Parameters
     ----------
     learners
-        Largest number of nets. With validation data, a net that does not improve the metric is discarded and ends the
+        Maximum number of nets. With validation data, a net that does not improve the metric is discarded and ends the
         fit.
     shrinkage
-        Factor of the scores of the nets after the first.
+        Factor by which the scores of all nets but the first are multiplied.
 
     Examples
     --------
@@ -300,7 +300,7 @@ class BoostedNeuralRanker(BaseNeuralRanker):
 
 
 def check_parameters(ranker: BaseNeuralRanker) -> None:
-    """Raise if no net can be built or trained with the parameters."""
+    """Raise UsageError if no net can be built or trained with the parameters."""
     for name, allowed in _CHOICES.items():
         value = getattr(ranker, name)
         if value not in allowed:

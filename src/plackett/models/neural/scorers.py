@@ -6,8 +6,9 @@ r"""The nets that score documents, and how they are built from parameters.
 
 Batch normalization, where enabled, is on the input and between the layers, as in Bruch et al. (2020). Its momentum m
 follows TensorFlow, :math:`\text{running} \leftarrow m \cdot \text{running} + (1 - m) \cdot \text{batch}`; PyTorch calls
-:math:`1 - m` momentum. Constants that normalization removes again are not trained, because Adam would take full steps
-from the rounding errors in their gradients: the bias of each W, and that of the normalization of the input.
+:math:`1 - m` momentum. Two kinds of constants are removed by a later normalization and therefore not trained: the bias
+of each W, and that of the normalization of the input. Adam would turn the rounding errors in their gradients into full
+steps.
 
 **Self-attention** within each list (:class:`AttentionScorer`). The blocks are those of the context-aware ranker of
 Pobrotyn et al. (2020, allRank), which normalize before each part:
@@ -30,9 +31,9 @@ another ranker); with its outputs :math:`o_i` and its last state s,
 follow it in a circle, which is shuffled at each step of training (Ai et al. 2019, as in TF-Ranking). The net maps the
 features of a group to m scores; a document's score is the mean over the m groups that contain it.
 
-**Recurrent** (:class:`LevelScorer`), urBoost's net: a cell that steps down the levels of labels (Zhu & Klabjan 2020).
-With :math:`\tilde x(d)` the output of the last layer and :math:`h_0 = 0`, step t is over the documents that are not
-above level t:
+**Recurrent** (:class:`LevelScorer`), urBoost's net: a cell that steps through the levels of labels, highest first (Zhu
+& Klabjan 2020). With :math:`\tilde x(d)` the output of the last layer and :math:`h_0 = 0`, step t is over the documents
+at level t and below:
 
 .. math:: \tilde h_t(d) = \tanh(h_{t-1} W + \tilde x(d) U + b), \qquad
     f_t(d) = [\tilde h_t(d), \tilde x(d)] \cdot w, \qquad
@@ -224,11 +225,11 @@ class ContextScorer(nn.Module):
 
 
 def _reading_order(scores: Scores, offsets: Offsets) -> tuple[Rows, Rows, Rows]:
-    """The documents as a packed sequence: all first ones of the lists, then all second ones, and so on.
+    """The documents as a packed sequence: the first one of each list, then the second one of each, and so on.
 
     Each list is read from its lowest to its highest score, since the state remembers best what it read last. Returns
-    the documents, the place of each one's list among the lists by falling length, and how many lists have a document
-    at each step.
+    the documents, the position of each document's list when lists are sorted by descending length, and the number of
+    lists that have a document at each step.
     """
     list_of, sizes = list_of_document(offsets), np.diff(offsets)
     rows = np.lexsort((scores, list_of))
@@ -302,7 +303,7 @@ class LevelScorer(nn.Module):
         return self._score(x, self._step(x, None))
 
     def score_levels(self, features: Tensor, levels: Sequence[Level]) -> list[Tensor]:
-        """Scores of each step down the levels."""
+        """Scores of each step through the levels."""
         x = self.body(features)
         pooled: Tensor | None = None
         scores = []

@@ -2,9 +2,9 @@ r"""The loop that trains one net, selects the best weights and can be resumed, a
 
 All randomness is a function of the seed and the number of the step or epoch.
 
-**Optimizer.** The weights of a net are views of one flat tensor, and so are their gradients, so that a step is one
-call of PyTorch's fused kernel: for small nets, ``Optimizer.step()`` spends more time on its bookkeeping than the
-kernel on the step (``benchmarks/optimizer.py``).
+**Optimizer.** The weights of a net are views of one flat tensor, and so are their gradients. A step is therefore one
+call of PyTorch's fused kernel; for small nets, the bookkeeping of ``Optimizer.step()`` takes longer than the kernel
+(``benchmarks/optimizer.py``).
 
 ========  =====================================================================================
 adam      :math:`m \leftarrow .9 m + .1 g,\; v \leftarrow .999 v + .001 g^2,\;
@@ -50,7 +50,7 @@ class Optimizer:
     """The flat weights of a net, their gradient, and the state of the optimizer."""
 
     fused_devices: ClassVar[tuple[str, ...]] = ("cpu",)
-    """Other devices lack some of the fused kernels and use the plain form on the vector."""
+    """Whether the device has the fused kernels; other devices use the plain form on the vector."""
 
     def __init__(self, net: nn.Module, ranker: BaseNeuralRanker) -> None:
         self._weights, self._gradient = _flatten_weights(net)
@@ -159,7 +159,7 @@ class ValidationScores:
     scale: float
 
     def add(self, net: nn.Module, device: torch.device) -> Scores:
-        """Scores of the earlier nets and this one together."""
+        """The sum of the scores of the earlier nets and this one."""
         return self.base + self.scale * score_net(net, self.data, device)
 
 
@@ -304,7 +304,7 @@ class Training:
         return f"{text}, validation {name} {self.means[name][-1]:.4f}"
 
     def state(self) -> tuple[dict[str, Any], Tensors]:
-        """Plain data and tensors from which :meth:`restore` continues."""
+        """Plain data and tensors from which :meth:`restore` can continue."""
         plain = {name: getattr(self, name) for name in _PROGRESS_FIELDS}
         selection = self.selection
         plain |= {"best": selection.best, "best_step": selection.best_step, "offered": selection.steps}

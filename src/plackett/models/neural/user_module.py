@@ -1,6 +1,6 @@
 """User-supplied modules: copied, fingerprinted, and checked to return one score per document.
 
-Checkpoints and stores of trials reuse a fit if everything that determines it is the same. For a module that is: its
+Checkpoints and stores of trials reuse a fit if everything that determines it is the same. For a module, this is: its
 submodules with their classes and plain attributes (a width, a dropout rate), the code of classes that are not
 PyTorch's, which weights are trained, and all initial values.
 """
@@ -21,7 +21,7 @@ from plackett.base.errors import PlackettError, UsageError
 from plackett.base.ragged import Offsets
 from plackett.models.neural.environment import initial_weights
 
-_PROBE_DOCUMENTS = 2  # rows given to a lazy module, so that its layers get their shapes
+_PROBE_DOCUMENTS = 2  # rows passed to a lazy module to set the shapes of its layers
 _PROBE_FEATURES = 8  # to fingerprint functions that make modules, before the data are known
 _PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 
@@ -63,7 +63,7 @@ class ModuleScorer(nn.Module):
 
 
 def make_module_scorer(module: object, n_features: int) -> ModuleScorer:
-    """Wrap a copy of a module, or of what a function returns for so many features."""
+    """Wrap a copy of a module, or of what a function returns for this number of features."""
     original = module if isinstance(module, nn.Module) else _call_maker(module, n_features)
     _check_memory(original)
     _check_state(original, name_of(module))
@@ -102,7 +102,7 @@ def _call_maker(function: object, n_features: int) -> nn.Module:
 
 
 def _copy(module: nn.Module, *, is_made: bool) -> nn.Module:
-    """Copy a module; also one that a function made, since it may return the same each time."""
+    """Copy a module, even one that a function made, since the function may return the same module each time."""
     try:
         return copy.deepcopy(module)
     except Exception as error:
@@ -114,7 +114,7 @@ def _copy(module: nn.Module, *, is_made: bool) -> nn.Module:
 
 
 def _check_state(net: nn.Module, name: str) -> None:
-    """Raise if a file or the flat vector of weights would lose a part of the module's state."""
+    """Raise UsageError if a file or the flat vector of weights would lose a part of the module's state."""
     if any(isinstance(part, torch.jit.ScriptModule) for part in net.modules()):
         raise UsageError(f"{name} is TorchScript; give the module that it was made from.")
     for entry, value in net.state_dict().items():
@@ -126,7 +126,7 @@ def _check_state(net: nn.Module, name: str) -> None:
 
 
 def _check_memory(net: nn.Module) -> None:
-    """Raise if weights share memory without being one parameter: a copy would separate them."""
+    """Raise UsageError if weights share memory without being one parameter: a copy would separate them."""
     trained = [(name, p) for name, p in net.named_parameters() if p.requires_grad]
     allocated = [(name, p) for name, p in trained if not is_lazy(p) and p.data_ptr()]
     spans = sorted((p.data_ptr(), p.data_ptr() + p.nbytes, name) for name, p in allocated)

@@ -1,8 +1,7 @@
 """Weights and checkpoints as files: safetensors and JSON, which cannot execute code.
 
 Before weights are used, every name, shape and type in the file is compared with the net that the parameters describe,
-and every number must be finite. For a user's module, the module supplied by the caller takes the place of that
-description.
+and every number must be finite. For a user's module, the file is compared with the module that the caller supplies.
 """
 
 import json
@@ -25,7 +24,7 @@ _TENSORS, _PLAIN = "state.safetensors", "state.json"
 
 
 def read_weights(ranker: BaseNeuralRanker, n_features: int, path: Path, *, learner: int) -> nn.Module:
-    """Read the net that the parameters describe, or weights into a copy of the user's module."""
+    """Read the net that the parameters describe, or load weights into a copy of the user's module."""
     try:
         weights = load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
@@ -63,7 +62,7 @@ def read_weights(ranker: BaseNeuralRanker, n_features: int, path: Path, *, learn
 
 
 def _describe_net(ranker: BaseNeuralRanker, n_features: int, path: Path, n_tensors: int, learner: int) -> nn.Module:
-    """The net without memory: its parameters come from a file and may describe a net of any size."""
+    """The net without allocated memory: its parameters come from a file and may describe a net of any size."""
     if max(len(ranker.layers), ranker.attention) > n_tensors:
         raise DataError("holds fewer tensors than the net has layers", path=str(path))
     try:

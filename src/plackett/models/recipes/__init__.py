@@ -71,8 +71,8 @@ _A_PRESETS: dict[str, dict[str, Any]] = {
 _A_STOCHASTIC = _A_PRESETS | {"A-web30k-tuned": _A_TUNED, "A-yahoo-tuned": _A_TUNED}
 
 # Without a preset: the training of paper D with its learning rate on OHSUMED, and ReLU, which its
-# authors' code uses. Ten times the rate with a tenth of the epochs is as good at NDCG@10 and was
-# .03 lower at NDCG@1, perhaps by chance (docs/results/neural.md).
+# authors' code uses. Ten times the rate with a tenth of the epochs is as good in NDCG@10; it was
+# .03 lower in NDCG@1, perhaps by chance (docs/results/neural.md).
 _LISTWISE: dict[str, Any] = {
     "layers": (100, 50),
     "learning_rate": 1e-4,
@@ -141,7 +141,7 @@ _TREES_OF_A = {"trees": 1000, "learning_rate": 0.05, "leaves": 400, "patience": 
 _TREES_OF_C = {"trees": 500, "learning_rate": 0.02, "patience": 50}
 _TREES_OF_D = {"trees": 1000, "learning_rate": 0.05, "leaves": 64, "min_documents": 5, "patience": 200}
 
-# Settings that TreeRanker has no parameter for are passed to LightGBM by its names.
+# Settings for which TreeRanker has no parameter are passed to LightGBM by LightGBM's names.
 _TREE_PRESETS: dict[str, dict[str, Any]] = {
     "A-web30k": _TREES_OF_A | {"min_documents": 50, "lightgbm": {"min_sum_hessian_in_leaf": 200.0}},
     "A-yahoo": _TREES_OF_A | {"min_documents": 100, "lightgbm": {"min_sum_hessian_in_leaf": 10.0}},
@@ -174,7 +174,7 @@ _DEFAULT: dict[str, Any] = {
     "patience": 100,
     "smoothing": 11,
 }
-# The papers' experiments sampled and smoothed nothing.
+# The papers' experiments used no sampling and no smoothing.
 _PLAIN: dict[str, Any] = {"list_fraction": 1.0, "feature_fraction": 1.0, "smoothing": 1}
 
 
@@ -224,7 +224,7 @@ PEERS: dict[str, Recipe] = {
     "catboost-yetirank": Recipe(CatBoostRanker, {}),
     "xgboost-ndcg": Recipe(XGBoostRanker, {"learning_rate": 0.1}),
 }
-"""Other libraries with their own losses; the rest of their settings are their defaults."""
+"""Other libraries with their own losses; all other settings are their defaults."""
 
 RECIPES: dict[str, Recipe] = {**TREES, **NEURAL, **LINEAR, **PEERS}
 
@@ -237,7 +237,7 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     name
         One of :data:`RECIPES`.
     preset
-        The settings of a paper's experiment, such as ``"A-web30k"``; by default settings that
+        The settings of a paper's experiment, such as ``"A-web30k"``; by default, settings that
         depend only on the size of the data.
     overrides
         Parameters to change; ``objective__sigma`` is a parameter of the objective.
@@ -266,7 +266,7 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
 
 
 _FEW_LISTS = 30  # below: a linear model
-_SMALL = 3000  # lists; up to here cross-fitting pays for its time
+_SMALL = 3000  # lists; up to this number cross-fitting is worth its time
 _LONG = 1000  # documents of a long list: objectives over pairs take a million of them
 _LARGE = 2_000_000  # documents
 _MANY_GAINS = 8.0  # labels above: 2^y lets the top label decide alone
@@ -274,7 +274,7 @@ _MANY_GAINS = 8.0  # labels above: 2^y lets the top label decide alone
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to begin with, and why."""
+    """The recipe to begin with, and the reasons."""
 
     recipe: str
     crossfit: int
@@ -282,7 +282,7 @@ class Recommendation:
     metric: str
     reasons: tuple[str, ...]
     cautions: tuple[str, ...]
-    """What to mend or to know before training."""
+    """Problems to fix or to know of before training."""
     compare_with: tuple[str, ...]
 
     def command(self, data: str) -> str:
@@ -326,14 +326,14 @@ def recommend(dataset: Dataset) -> Recommendation:
         recipe, others = "xendcg-mart", ("e-lambdaloss-mart", "lightgbm-lambdarank")
         reasons.append(
             f"the longest list has {facts.longest:,} documents and the data {facts.n_docs:,}: the cost of XE-NDCG "
-            "grows with the documents of a list, that of LambdaLoss with its pairs, and their quality was level"
+            "grows with the documents of a list, that of LambdaLoss with its pairs, and their quality was equal"
         )
     elif from_clicks:
         recipe, others = "xendcg-mart", ("lambdamart", "listnet-linear")
-        reasons.append("labels are clicks with weights: XE-NDCG won back most of what position bias costs")
+        reasons.append("labels are clicks with weights: XE-NDCG recovered most of the loss from position bias")
     else:
         recipe, others = "e-lambdaloss-mart", ("lightgbm-lambdarank", "xendcg-mart", "lambdamart")
-        reasons.append("on OHSUMED and MQ2007 it was ahead of LightGBM and XGBoost and level with CatBoost")
+        reasons.append("on OHSUMED and MQ2007 it was better than LightGBM and XGBoost and equal to CatBoost")
     if recipe != "listnet-linear" and useful <= _SMALL:
         crossfit = 5
         reasons.append(f"with {useful:,} lists you cannot spare any for validation; cross-fitting uses all of them")
@@ -362,7 +362,7 @@ def _cautions(dataset: Dataset, useless: int, missing_share: float, recipe: str)
     top = float(dataset.labels.max())
     if top > _MANY_GAINS:
         cautions.append(
-            f"labels go up to {top:g}, and the gain 2^y - 1 lets the highest decide alone: map them to grades 0 to 4"
+            f"labels go up to {top:g}, so the gain 2^y - 1 ignores all but the highest: map them to grades 0 to 4"
         )
     if missing_share and recipe == "listnet-linear":
         cautions.append('features have missing values: --set transforms=["impute","standard"]')

@@ -4,8 +4,8 @@ Ranges contain the papers' settings and the recipes' defaults. Numbers of trees,
 are not among them: early stopping selects those within each fit.
 
 Settings are named by paths: ``leaves`` is a parameter of the ranker, ``objective.sigma`` one of its
-objective, and ``lightgbm.lambda_l2`` an entry of its dictionary ``lightgbm``. Two underscores lead
-into a ranker inside a ranker: ``ranker__leaves``, ``ranker__objective.sigma``.
+objective, and ``lightgbm.lambda_l2`` an entry of its dictionary ``lightgbm``. Two underscores refer to
+a ranker inside a ranker: ``ranker__leaves``, ``ranker__objective.sigma``.
 """
 
 import json
@@ -74,7 +74,7 @@ class Choice:
 
 Dimension: TypeAlias = Real | Whole | Choice
 SearchSpace: TypeAlias = Mapping[str, Dimension]
-"""Dimensions by the name of the parameter; a dot leads into an objective or a dictionary."""
+"""Dimensions by the name of the parameter; a dot refers to an entry of an objective or a dictionary."""
 
 
 def format_value(value: Any) -> str:
@@ -96,8 +96,8 @@ _TREES: dict[str, Dimension] = {
     "feature_fraction": Real(0.2, 1.0),
     "lightgbm.lambda_l2": Real(1e-3, 100.0, log=True),
 }
-# Not for LightGBM's built-in objectives, which cannot be given a part of the lists, nor for
-# RankLib's trees, which use all.
+# Not for LightGBM's built-in objectives, which do not support sampled lists, nor for RankLib's trees,
+# which use all lists.
 _LIST_SAMPLING: dict[str, Dimension] = {"list_fraction": Real(0.4, 1.0)}
 _NETS: dict[str, Dimension] = {
     "learning_rate": Real(1e-5, 1e-2, log=True),
@@ -150,7 +150,7 @@ OBJECTIVES: Mapping[str, SearchSpace] = {
     **{f"{loss}-{gain}": _SAMPLER for loss in ("expgain", "convexloss", "l2", "l3") for gain in ("map", "ndcg")},
     "umart": {"objective.sigma": Real(0.25, 8.0, log=True), "objective.window": Whole(1, 10)},
 }
-"""Parameters of objectives; for stochastic ones the noise takes the place of the steepness."""
+"""Parameters of objectives; for stochastic ones the noise replaces the steepness."""
 
 _KINDS: tuple[tuple[type[Ranker], str], ...] = (
     (TreeRanker, "trees"),
