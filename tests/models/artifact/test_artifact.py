@@ -123,7 +123,7 @@ def _changed(saved, tmp_path, change):
         (lambda m: m.update(kind="os.system"), "unknown kind of ranker 'os.system'"),
         (lambda m: m["settings"].update(shell="rm"), "has no parameter 'shell'"),
         (lambda m: m["features"].update(count=0), 'a positive "count", got 0'),
-        (lambda m: m["features"].update(names=["a"]), "must be 46 texts"),
+        (lambda m: m["features"].update(names=["a"]), "must be 46 strings"),
         (lambda m: m["features"].update(count=45, names=None), "45"),
         (lambda m: m.update(transform=None), "if and only if the settings name transforms"),
         (lambda m: m["settings"].update(C="high"), "C must be a number or a tuple, got 'high'"),
