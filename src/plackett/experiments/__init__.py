@@ -1,7 +1,7 @@
 """Experiments: comparisons, tuning, robustness, the papers' tables, reports.
 
-Every experiment goes one way: a plan lists trials (system, split, seed), a runner turns trials into
-outcomes, which are stored, results are read from the store, and reports are made of results.
+Every experiment has the same steps: a plan lists trials (system, split, seed), a runner turns trials
+into outcomes, which are stored, results are read from the store, and reports are made from results.
 """
 
 from plackett.base.errors import StoreError

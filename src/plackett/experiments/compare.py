@@ -1,7 +1,7 @@
 """Compare systems: train each on each split of a protocol, evaluate, test.
 
-The trials that the store does not have yet are run, each once, also if several processes work on
-the same store. Then the outcomes are read back and compared.
+Trials that the store does not have yet are run, each once, even if several processes use the same
+store. Then the outcomes are read back and compared.
 """
 
 import os
@@ -78,11 +78,11 @@ def compare(
     data
         A data set, a fold, or several folds.
     models
-        What to compare, as a list or by the name to show. Each is the name of a recipe, with
-        settings if need be (``"lambdamart:leaves=31"``), a plackett ranker, an estimator of another
-        library (``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``), the path of a saved model, or
-        of a file with one score per row of the data (.txt, .npy). Saved models and scores are used
-        as they are; all others are trained on each split.
+        What to compare, as a list, or as a dictionary by the name to show. Each is the name of a
+        recipe, optionally with settings (``"lambdamart:leaves=31"``), a plackett ranker, an estimator
+        of another library (``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``), or the path of a saved
+        model or of a file with one score per row of the data (.txt, .npy). Saved models and scores are
+        used as they are; all others are trained on each split.
     protocol
         ``folds``, ``folds:N``, ``splits:N``, ``seeds:N`` or ``holdout``.
     metrics
@@ -227,7 +227,7 @@ class _Schedule:
             while self._start():
                 self._collect()
         except BaseException:
-            # All of them: Ctrl-C may come between a claim and the note that it was made.
+            # Release all of them: Ctrl-C may come between a claim and the record of it.
             self.store.release(trial.identity for trial in trials)
             raise
         self.progress("", self.total, self.total)
@@ -244,7 +244,7 @@ class _Schedule:
                 self._report(trial)
                 self.running[self.runner.submit(trial)] = trial
         if not self.running:
-            # Other processes have claimed all that is left: drop what they have finished.
+            # Other processes have claimed all remaining trials: drop those that they have finished.
             done = self.store.finished(trial.identity for trial in self.pending)
             self.pending = [trial for trial in self.pending if trial.identity.digest not in done]
             if self.pending:
@@ -276,5 +276,5 @@ def _get_outcome(trial: Trial, future: Future[Outcome]) -> Outcome:
             if isinstance(error, kind):
                 raise kind(text) from error
         if isinstance(error, (PlackettError, ImportError, OSError)):
-            raise  # is clear by itself, or not about the trial
+            raise  # the error is clear by itself, or not about the trial
         raise RuntimeError(f"{text} ({type(error).__name__})") from error

@@ -4,11 +4,11 @@ Statements are written once, in the SQL that both share, with ``?`` for argument
 which they differ. A statement outside of :meth:`SQLite.atomically` is a transaction of its own.
 
 SQLite runs in WAL mode with ``synchronous=FULL``: a commit appends to a log and waits until it is
-on disk. A process that is killed, or a machine that loses power, leaves every finished transaction
-and no half of one. The log needs memory that processes share, so the file must be on a local disk.
+on disk. If a process is killed or a machine loses power, every finished transaction is kept and no
+partial one. The log needs memory that processes share, so the file must be on a local disk.
 
-With PostgreSQL, a lost connection (a server that restarts, a network that fails) is made again and the statement or
-transaction is repeated: every operation of the store has the same effect if it is done twice.
+With PostgreSQL, a lost connection (the server restarts, the network fails) is reopened and the statement or transaction
+is repeated: every operation of the store has the same effect if it is done twice.
 """
 
 import re
@@ -31,7 +31,7 @@ _SQLITE_SPACE = 1 << 16  # bytes that a connection takes on disk at least
 
 _KEPT = "Finished trials are kept"
 _WRITABLE = "choose a folder that is writable"
-# By message: Python has the numbers of SQLite's errors only from 3.11 on.
+# By message, because Python has the codes of SQLite's errors only from 3.11 on.
 _REASONS = {
     "disk is full": f"the disk is full. {_KEPT}; free some space and run the same again.",
     "readonly database": f"is read-only; {_WRITABLE}.",
@@ -73,8 +73,8 @@ class SQLite:
     def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:  # noqa: ARG002 - a writer always is
         """Execute all statements of ``work`` in one durable transaction.
 
-        ``work`` is called again if the connection is lost; doing it twice must have the effect of once. ``alone`` locks
-        out other processes that would create the tables.
+        ``work`` is called again if the connection is lost, so calling it twice must have the effect of calling it once.
+        ``alone`` locks out other processes that would create the tables.
         """
         # IMMEDIATE takes the write lock at once. A transaction that reads first and writes later
         # fails, without waiting, if another one wrote in between.
@@ -111,7 +111,7 @@ class SQLite:
         except sqlite3.Error as error:
             message = str(error)
             if "disk I/O" in message and shutil.disk_usage(Path(self.location).parent).free < _SQLITE_SPACE:
-                message = "disk is full"  # which SQLite says of its data, but not of its shared memory
+                message = "disk is full"  # SQLite reports this for its data, but not for its shared memory
             reason = next((text for key, text in _REASONS.items() if key in message), f"{message}.")
             raise StoreError(self.location, reason) from error
 

@@ -1,6 +1,6 @@
 """Systems that are not recipes: saved models, files of scores, rankers of other libraries.
 
-They are compared under the same protocol as recipes, and the report names what they are. Rankers of LightGBM, XGBoost
+They are compared under the same protocol as recipes, and the report states their kind. Rankers of LightGBM, XGBoost
 and CatBoost are trained on each split; saved models and scores are used as they are on the test lists.
 """
 
@@ -37,7 +37,7 @@ SCORE_SUFFIXES = (".txt", ".npy")  # suffixes of files with one score per row
 
 
 class ExternalRanker(Ranker):
-    """A ranker that plackett does not train, or not by itself; only comparisons use it."""
+    """A ranker that plackett does not train, or that another library trains; only comparisons use it."""
 
     transforms: tuple[str, ...] = ()
 
@@ -78,7 +78,7 @@ class SavedModel(ExternalRanker):
 
     def describe(self) -> dict[str, Any]:
         manifest = read_manifest(Path(self.path))
-        text = (Path(self.path) / MANIFEST_FILE).read_bytes()  # it has the hashes of all files
+        text = (Path(self.path) / MANIFEST_FILE).read_bytes()  # the manifest has the hashes of all files
         return {
             "kind": "saved model",
             "model": manifest["kind"],
@@ -89,7 +89,7 @@ class SavedModel(ExternalRanker):
 
 @dataclass(eq=False)
 class ScoreFile(ExternalRanker):
-    """Scores of another program, one per row in the order of the data: a text with a number per line, or .npy."""
+    """Scores from another program, one per row in the order of the data: text with one number per line, or .npy."""
 
     path: str = ""
 
@@ -151,7 +151,7 @@ class PeerRanker(ExternalRanker):
             if first.name in ("ndcg", "map") and first.cutoff:
                 call |= {"eval_metric": first.name, "eval_at": [first.cutoff]}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # LightGBM renames eval_set from version to version
+            warnings.simplefilter("ignore")  # versions of LightGBM name eval_set differently
             self.fitted_.fit(features, labels, **call)
         return self
 
@@ -203,7 +203,7 @@ Lists = tuple[Any, NDArray[Any], NDArray[np.int64]]  # features, labels and size
 
 
 def _grouped(data: Dataset) -> Lists:
-    # The canonical order, as for our own models: the caller's order of rows changes nothing.
+    # In canonical order, as for our own models, so that the caller's order of rows does not matter.
     lists = data.canonical() if hasattr(data, "canonical") else data
     labels = np.asarray(lists.labels)
     whole = labels.astype(np.int64)
@@ -254,7 +254,7 @@ def _read_text_scores(path: Path) -> Scores:
 
 
 def as_external(model: Any) -> tuple[str, ExternalRanker] | None:
-    """The name and the ranker of a model that is not a recipe; None for a text that may name a recipe."""
+    """The name and the ranker of a model that is not a recipe; None for a string that may name a recipe."""
     kinds = {kind.__name__: kind.__module__.partition(".")[0] for kind in type(model).__mro__}
     if any(kinds.get(name) == library for library, name in _PEERS.items()):
         return type(model).__name__, PeerRanker(model)

@@ -56,7 +56,7 @@ _STYLE: dict[str, Any] = {
     "ytick.color": _SOFT,
     "xtick.major.size": 0,
     "ytick.major.size": 0,
-    # Text stays text; equal charts give equal files.
+    # Keep text as text, and give equal files for equal charts.
     "svg.fonttype": "none",
     "svg.hashsalt": "plackett",
     "pdf.fonttype": 42,
@@ -117,7 +117,7 @@ class LineChart:
     y_label: str = ""
     zero: bool = False  # include 0 in the y axis and mark it
     order: Sequence[str] = ()
-    """Names in the order of their colors, so that several charts agree; by default as they come."""
+    """Names in the order of their colors, so that several charts agree; by default in order of appearance."""
     percent: bool = False  # whether x values are shares to be shown in percent
     notes: dict[str, str] = field(default_factory=dict)  # text in the legend after a name
 
@@ -128,7 +128,7 @@ class LineChart:
 
     @property
     def has_legend(self) -> bool:
-        """Whether the names are not clear from the title alone."""
+        """Whether a legend is needed because the title does not say the names."""
         return len(self.names) > 1 or bool(self.notes or self.order)
 
     def color_of(self, name: str) -> int:

@@ -180,8 +180,8 @@ class _Log:
 def _tracking_uri(text: str) -> tuple[str, str | None]:
     """MLflow's tracking URI, and the folder for artifacts; None leaves it to MLflow.
 
-    A path is a file of SQLite, or a folder if one is there. MLflow would put the artifacts of a
-    file into the current folder; beside the file they are found again.
+    A path is a file of SQLite, or a folder if one exists there. MLflow would put the artifacts of an
+    SQLite file into the current folder; beside the file they can be found again.
     """
     scheme, sign, rest = text.partition("://")
     if sign and scheme != "sqlite":

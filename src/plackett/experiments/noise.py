@@ -39,7 +39,7 @@ class Noise(ABC):
             raise UsageError(f"a level of noise must not be negative, got {level}.")
         if level == 0:
             return train
-        # Parts per million of the level, so that noise differs from level to level.
+        # Seed with the level in parts per million, so that noise differs between levels.
         rng = np.random.default_rng([seed, round(level * 1_000_000)])
         return self._apply(train, level, rng)
 
@@ -93,14 +93,14 @@ class Augmentation(Noise):
 class LabelNoise(Noise):
     """Replaces labels by random ones (Bruch 2021, section 5.4).
 
-    Of a list of m documents, round(level m) are chosen at random. Their labels are drawn from a
-    fixed distribution that knows nothing of the documents.
+    In a list of m documents, round(level m) are chosen at random. Their labels are drawn from a
+    fixed distribution that does not depend on the documents.
 
     Parameters
     ----------
     probabilities
         Probabilities of the labels 0, 1, 2 ... If the data have fewer levels, the probabilities of
-        those levels, scaled to a sum of 1.
+        those levels are scaled to a sum of 1.
     """
 
     name: ClassVar[str] = "perturbed labels"
@@ -203,7 +203,7 @@ def noise_kind(name: str) -> NoiseKind:
 class NoiseProtocol(Protocol):
     """The trials of a protocol, each at several levels of noise.
 
-    Trials at level 0 are those of the protocol itself: a store that has them need not run them again.
+    Trials at level 0 are those of the protocol itself, so they are not run again if the store has them.
     """
 
     protocol: Protocol

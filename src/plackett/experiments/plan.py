@@ -1,15 +1,15 @@
 """The plan of a comparison: its trials, their identities, and a rough forecast of their time.
 
-A trial is one system on one split of the protocol. A plan is made without training anything and
-without making the data of splits.
+A trial is one system on one split of the protocol. Making a plan neither trains models nor creates
+the data of splits.
 
 The forecast is made from sizes alone. One fit of a model takes about
 
     steps * (fixed + documents * (per_document + per_feature * features))
 
-seconds on one thread, with steps the largest number of trees, epochs or rounds and constants that
-depend on the kind of model. Models that stop early take less, expensive objectives more: expect
-the right order of magnitude. Where the store has trials of a system, their mean time is used.
+seconds on one thread, where steps is the maximum number of trees, epochs or rounds, and the constants
+depend on the kind of model. Models that stop early take less, expensive objectives more: expect only
+the right order of magnitude. If the store has trials of a system, their mean time is used.
 """
 
 import os
@@ -59,7 +59,7 @@ class Plan:
     baseline: str
     trials: tuple[Trial, ...]
     functions: tuple[FunctionMetric, ...] = ()
-    """The metrics that Python functions compute, for processes that do not know them."""
+    """The metrics that Python functions compute, for processes in which they are not defined."""
 
     @property
     def judge(self) -> str:
@@ -105,7 +105,7 @@ def plan_comparison(
 
 
 def _identify_metric(metric: Metric) -> str:
-    """The spelling; for a function also a hash of its code, which may change under its name."""
+    """The spelling; for a function also a hash of its code, which may change while the name stays."""
     if not isinstance(metric, FunctionMetric):
         return str(metric)
     # A callable object has no code to compare: trials that it selected are never reused.

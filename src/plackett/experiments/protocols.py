@@ -53,7 +53,7 @@ class DataSource:
 
     @property
     def training_size(self) -> tuple[int, int]:
-        """Documents in the training lists of a split, about, and features."""
+        """Approximate number of documents in the training lists of a split, and number of features."""
         if self.whole is not None:
             return round(SHARES[0] * self.whole.n_docs), self.whole.n_features
         return self.folds[0].train.n_docs, self.folds[0].train.n_features
@@ -172,7 +172,7 @@ _LEAST_FOLDS = 3  # for training, validation and test
 class Folds(Protocol):
     """Cross-validation over folds; the values of all test lists are pooled (Dubey et al. 2009).
 
-    With ``count`` None these are the folds that the data come in. Otherwise the lists are divided into so many parts;
+    With ``count`` None these are the folds that the data come in. Otherwise the lists are divided into ``count`` parts;
     fold i tests on part i, validates on the next part and trains on the others, as the folds of LETOR do.
     """
 
@@ -239,7 +239,7 @@ def _load_single(source: DataSource, seed: int) -> SplitData:
 
 @dataclass(frozen=True)
 class Holdout(Protocol):
-    """The division that the data come with, or one random split 60/20/20; ``seed`` is that of models and split."""
+    """The division that the data come with, or one random split 60/20/20; ``seed`` seeds the models and the split."""
 
     description: ClassVar[str] = "One division of the lists; tests pair the test lists."
 

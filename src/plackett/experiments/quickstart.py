@@ -1,8 +1,8 @@
-"""``plackett quickstart``: what plackett is for, shown on a small generated data set in a minute.
+"""``plackett quickstart``: the purpose of plackett, shown on a small generated data set in a minute.
 
-Labeled lists are few where ranking is learned for the first time. So a fifth of the lists are for training, a tenth
-for validation, and the rest for the test. LightGBM's ranker is the baseline; the cross-fit uses training and validation
-lists for both purposes. How often it is ahead is counted over data sets of further seeds.
+Labeled lists are usually few in a first project. So a fifth of the lists are for training, a tenth for validation, and
+the rest for testing. LightGBM's ranker is the baseline; the cross-fit uses training and validation lists for both
+purposes. Data sets with further seeds show how often the cross-fit is better.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ PRIMARY = "ndcg@10"
 BASELINE = "lightgbm-lambdarank"
 SYSTEMS = ("listnet-linear", BASELINE, "lambdamart", "xendcg-mart", "e-lambdaloss-mart")
 CROSS_FIT = "cross-fitted"  # five models of the recipe e-lambdaloss-mart on rotating parts, averaged
-SEEDS = 5  # data sets over which it is counted how often the cross-fit is ahead of the baseline
+SEEDS = 5  # number of data sets on which the cross-fit is compared with the baseline
 _SHARES = (0.2, 0.1, 0.7)
 _TREES = {"trees": 150, "leaves": 15, "learning_rate": 0.1, "patience": 25}
 

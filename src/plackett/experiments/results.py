@@ -182,7 +182,7 @@ def leaderboard(
         means = {m: float(np.nanmean(v)) for m, v in by_metric.items()}
         time = (seconds or {}).get(name, 0.0)
         entries.append(Entry(name, means, comparisons.get(name, {}), adjusted[name], time, dict(spread[name])))
-    # Of equal means the baseline comes first.
+    # If means are equal, the baseline comes first.
     entries.sort(key=lambda entry: (-entry.means[main], entry.name != baseline))
     reference = values[baseline][main]
     return Leaderboard(
@@ -258,7 +258,7 @@ def read_results(plan: Plan, store: RunStore) -> ComparisonResults:
     for index, same_split in by_split.items():
         split = same_split[0].split
         load = cache(partial(protocol.load, light, split))
-        # All folds are shown in detail, of repeated trials the first.
+        # All folds are shown in detail; of repeated trials, only the first.
         is_shown = index == 0 or not isinstance(protocol, (Splits, Seeds))
         for trial in same_split:
             outcome = read_outcome(trial, store)
@@ -305,7 +305,7 @@ def metric_values(
 
     ``load`` returns the data of the split; it is called if a metric is missing.
     """
-    # The code of a function may have changed since its values were stored.
+    # The code of a Python function may have changed since its values were stored.
     functions = [m for m in metrics if isinstance(as_metric(m), FunctionMetric)]
     missing = [name for name in metrics if name not in outcome.values and name not in functions]
     added: dict[str, Values] = {}
@@ -343,7 +343,7 @@ def _pool(
 
 
 def drop_features(source: DataSource, protocol: Protocol) -> DataSource:
-    """The same lists in the same order, without features, which are most of the memory.
+    """The same lists in the same order, without features, which take most of the memory.
 
     The source is returned as it is if the protocol needs features to divide the data: other
     protocols may change lists, and lists of pooled folds are ordered by their contents.

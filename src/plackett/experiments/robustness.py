@@ -92,11 +92,11 @@ class RobustnessCurves:
     differences: dict[str, tuple[Difference, ...]]  # from the baseline, for the other systems
     noisy: str = "training lists"  # where the noise is
     slopes: dict[str, Point] = field(default_factory=dict)
-    """Change of the metric from level 0 to 1, by the straight line through the levels of a trial."""
+    """Change of the metric from level 0 to 1, along the straight line fitted to the levels of a trial."""
     slope_differences: dict[str, Difference] = field(default_factory=dict)  # from the baseline; positive: loses less
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON, where the noise has its earlier name."""
+        """Plain data, for JSON, in which the noise keeps its earlier name."""
         return {"corruption" if key == "noise" else key: value for key, value in asdict(self).items()}
 
 
@@ -117,16 +117,16 @@ def robustness(
     seed: int = 0,
     progress: Progress = lambda *_: None,
 ) -> RobustnessCurves:
-    """Train systems on lists with growing noise, and measure them on clean ones.
+    """Train systems on lists with increasing noise, and measure them on clean ones.
 
     Parameters
     ----------
     data, models, baseline, store, jobs, threads, cluster, seed, progress
         As for :func:`plackett.experiments.compare.compare`; ``select`` is its ``metric``.
     noise
-        The kind of noise, in training lists and, if it is meant for them, validation lists.
+        The kind of noise; it applies to training lists and, for some kinds, to validation lists.
     levels
-        How much of it.
+        Levels of noise.
     protocol
         Repeated trials, such as ``splits:100``; trials of a level are paired by their division.
     metric

@@ -26,7 +26,7 @@ from plackett.metrics import FunctionMetric, per_list
 from plackett.models import Progress, Ranker, no_progress
 
 _POLL_SECONDS = 1.0  # between checks of what other processes have finished
-BY_PENALTY = " by penalty"  # what the parts of curves are called that have a value for each penalty of a linear model
+BY_PENALTY = " by penalty"  # added to the names of curves with a value for each penalty of a linear model
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class TrialSettings:
 
 
 class Runner(Closing):
-    """Runs trials; its ``close`` stops those that still run."""
+    """Runs trials; ``close`` stops those that are still running."""
 
     slots: int  # number of trials that run at the same time
 
@@ -69,7 +69,7 @@ class Runner(Closing):
         raise NotImplementedError
 
     def wait(self, running: Collection[Future[Outcome]]) -> Collection[Future[Outcome]]:
-        """Those of the started trials that are finished; waits for one of them, about a second."""
+        """Those of the started trials that are finished; waits about a second for one of them."""
         if not running:
             time.sleep(_POLL_SECONDS)
         return wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done
@@ -132,7 +132,7 @@ def share(source: DataSource, folder: Path) -> Path:
         return paths[id(data)]
 
     place = folder / "source.pickle"
-    place.write_bytes(pickle.dumps(source.map(write_once)))  # with paths in the place of data sets
+    place.write_bytes(pickle.dumps(source.map(write_once)))  # with paths instead of data sets
     return place
 
 

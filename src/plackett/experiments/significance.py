@@ -1,8 +1,8 @@
 r"""Significance tests for paired values of two systems on the same lists.
 
-All tests are made on the differences :math:`d_q` of a metric between two systems on the same lists
-(or of their means in the same trials). Several systems compared with one baseline are several
-chances of a false discovery, so p-values are corrected for their number.
+All tests use the differences :math:`d_q` of a metric between two systems on the same lists (or of
+their means in the same trials). Comparing several systems with one baseline gives several chances of
+a false discovery, so p-values are corrected for the number of systems.
 
 Randomization test (Fisher; Smucker, Allan & Carterette 2007). Under the null hypothesis each difference is as likely to
 have the other sign, so the p-value is the share of sign patterns whose sum is at least as far from zero as the observed
@@ -337,13 +337,13 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
 def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
     """Adjust p-values by Benjamini & Hochberg's step-up method (1995).
 
-    On average at most a share alpha of those below alpha is false. This is weaker than Holm's
-    guarantee and the usual choice for screening many systems.
+    If those below alpha are rejected, on average at most a share alpha of them is false. This guarantee is
+    weaker than Holm's, and the usual choice for screening many systems.
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.04, 0.04]
     """
     p = np.asarray(p_values, dtype=np.float64)
-    if np.isnan(p).any():  # of a metric with infinite values; SciPy refuses it
+    if np.isnan(p).any():  # from a metric with infinite values; SciPy does not accept it
         return np.full(len(p), np.nan)
     return np.asarray(scipy.stats.false_discovery_control(p))

@@ -414,7 +414,7 @@ class Heartbeat:
         while not self._done.wait(self._store.lease / _BEATS):
             with self._lock:
                 digests = sorted(self._digests)
-            # A renewal that fails is tried again next time; if all fail, the claim expires, and at
+            # A failed renewal is tried again next time. If all fail, the claim expires, and at
             # worst a trial is run twice.
             with suppress(StoreError), RunStore(self._store.url, lease=self._store.lease) as store:
                 store.renew(digests, owner=self._store.owner)

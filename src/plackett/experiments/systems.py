@@ -75,9 +75,9 @@ def as_systems(
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[System, ...]:
-    """Make systems from what can be compared, by the name to show.
+    """Make systems from models, by the name to show.
 
-    A model is the name of a recipe, with settings if need be (``"lambdamart:leaves=31"``), a plackett ranker, the path
+    A model is the name of a recipe, optionally with settings (``"lambdamart:leaves=31"``), a plackett ranker, the path
     of a saved model, the path of a file with one score per row (.txt, .npy), or an estimator: ``LGBMRanker``,
     ``XGBRanker``, ``CatBoostRanker``. The preset and each of the settings must exist in at least one of them.
     """

@@ -34,7 +34,7 @@ _LATEX = {
 
 
 def describe_test(board: Leaderboard) -> str:
-    """The test behind the marks: over what, which, at what level, corrected how."""
+    """The test behind the marks: its name, what it pairs, its level and the correction."""
     unit = board.unit.removesuffix("s") if board.n_counted == 1 else board.unit
     return (
         f"two-sided {TESTS[board.test]} over {board.n_counted:,} paired {unit}, level "
@@ -83,7 +83,7 @@ def _latex_cell(entry: Entry, metric: str, board: Leaderboard, best: float) -> s
 
 
 def escape_latex(text: str) -> str:
-    """Text as LaTeX shows it."""
+    """Escape the special characters of LaTeX."""
     return "".join(_LATEX.get(c, c) for c in text)
 
 

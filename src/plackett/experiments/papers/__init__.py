@@ -58,7 +58,7 @@ def reproduce(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Make the tables and figures of a paper, beside the numbers that it published.
+    """Make the tables and figures of a paper, next to the published numbers.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ def reproduce(
         ``"A"`` (stochastic scores), ``"B"`` (LogRank), ``"C"`` (XE-NDCG) or ``"D"`` (unique
         ratings).
     folder
-        Folder with the data sets as they are distributed; those that it lacks are left out.
+        Folder with the data sets as distributed; missing ones are left out.
     tables, figures
         Numbers of the tables and figures to make; by default all.
     on
-        Data sets of yours, paths or names in ``folder``, in the place of the paper's.
+        Your own data sets, paths or names in ``folder``, to use instead of the paper's.
     quick
         Few trials, small models and few lists, with synthetic data in place of missing data sets.
     trials

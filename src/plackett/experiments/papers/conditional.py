@@ -1,11 +1,11 @@
 """Paper B: conditional models for non-smooth ranking loss functions (Dubey et al. 2009).
 
 The protocol of its section 5: within a list, every copy of a document that occurs with different labels is removed,
-then lists without a relevant document; labels become relevant or not. Copies are told by their features: by document
-id, OHSUMED has none, and there would be nothing to clean. Each system is fitted on the training lists of each fold,
-with C selected on the validation lists, and measured on the test lists: MAP and NDCG at 1, 5 and 10 with binary gain
-and the discount of Järvelin & Kekäläinen. A *cell* is one data set, or all of them together, under one metric. The mean
-over all lists together is the average over data sets weighted by their numbers of queries.
+then lists without a relevant document; labels become relevant or not. Copies are identified by their features: by
+document id OHSUMED has none, and there would be nothing to clean. Each system is fitted on the training lists of each
+fold, with C selected on the validation lists, and measured on the test lists: MAP and NDCG at 1, 5 and 10 with binary
+gain and the discount of Järvelin & Kekäläinen. A *cell* is one data set, or all of them together, under one metric. The
+mean over all lists together is the average over data sets weighted by their numbers of queries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ ALL = "all"  # the data sets together
 SELECT = "map"  # metric that selects C and the number of rounds on the validation lists
 _METRICS = tuple(map(str, METRICS))
 _QUICK = ("logrank-mle", "logrank-expgain-auc", "logrank-convex-auc", "logrank-convex-ndcg", "ranksvm", "svmmap")
-"""What a quick run has of the systems."""
+"""The systems of a quick run."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def clean_source(source: DataSource, conflicts: str = "conflicting-features") ->
     """Data in folds after the paper's cleaning, with binary labels.
 
     ``conflicts`` is the rule that removes documents with conflicting labels: ``"conflicting-features"``, or
-    ``"conflicting"`` to tell copies by document id.
+    ``"conflicting"`` to identify copies by document id.
     """
     return DataSource(source.name, folds=tuple(clean_fold(fold, conflicts) for fold in source.folds))
 
@@ -195,7 +195,7 @@ def _cleanings(name: str, data: str, by_features: FinishedStudy, by_id: Finished
     left = ", ".join(f"{d.n_lists:,} lists and {d.n_docs:,} documents by {kind}" for kind, d in counts.items())
     note = (
         f"Left after cleaning: {left}. The paper gives no count of documents, and its 575 queries are those of the "
-        "six .gov sets; it does speak of documents with conflicting labels, so copies are told by features."
+        "six .gov sets; it does mention documents with conflicting labels, so copies are identified by features."
     )
     columns = ("system", *(metric_heading(m) for m in _METRICS))
     return TextTable(f"{name}: {data}, two ways to clean", columns, tuple(rows), note)
@@ -225,7 +225,7 @@ PAPER = Paper(
                 "The paper's numbers did not survive in its text; its counts of wins over cells (a set or "
                 "all sets, under a metric) did. It tests nothing; the marks are ours.",
                 "Labels are relevant (above 0) or not. 'Its best' takes the best of three systems on the "
-                "test lists, as the paper does, which favours the family. Sampled rankings have one seed.",
+                "test lists, as the paper does, which favors the family. Sampled rankings have one seed.",
             ),
         ),
         SamplerCurves(

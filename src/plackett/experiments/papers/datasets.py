@@ -18,7 +18,7 @@ class KnownDataset:
     """A public data set, as it is distributed."""
 
     name: str
-    folders: tuple[str, ...]  # names of its folder, in small letters and digits alone
+    folders: tuple[str, ...]  # names of its folder, reduced to lowercase letters and digits
     where: str  # what the folder looks like, for people who have to find it
     stand_in: str  # the synthetic data of the same kind
     quick_lists: int  # how many lists of it, or of the data themselves, a quick run takes
@@ -72,9 +72,9 @@ _PREFERRED = "querylevelnorm"  # LETOR 3 comes in several forms; the papers lear
 def find_datasets(folder: Path) -> dict[str, Path]:
     """The papers' data sets in a folder and the folders in it, by name.
 
-    A set is told by the name of its folder (``MSLR-WEB30K``, ``2003_hp_dataset`` ...), Yahoo's
-    also by the names of its files. Of several copies the one with features scaled within queries
-    is taken, then the one whose name fits better, then the one that lies higher.
+    A set is recognized by the name of its folder (``MSLR-WEB30K``, ``2003_hp_dataset`` ...), Yahoo's
+    also by the names of its files. Of several copies, the one with features scaled within queries is
+    preferred, then the one with the better matching name, then the one nearer to the top.
     """
     if not folder.is_dir():
         raise DataError("is not a folder; --data takes the one with the data sets", path=str(folder))
@@ -102,7 +102,7 @@ def role_of(name: str) -> str | None:
 
 
 def find_named(name: str, folder: Path | None) -> Path:
-    """A data set of the user's: a path, or the name of a file or folder somewhere below ``folder``."""
+    """Find a user's data set: a path, or the name of a file or folder somewhere below ``folder``."""
     for path in (Path(name), *([] if folder is None else [folder / name])):
         if path.exists():
             return path
@@ -117,8 +117,8 @@ def find_named(name: str, folder: Path | None) -> Path:
 
 
 def load(path: Path, view: View, progress: ByteProgress | None = None) -> DataSource:
-    """Read a data set under its own name; one without folds is cut into some if all are wanted."""
-    # Its file or folder, or the one around a fold or a form of the set.
+    """Read a data set under its own name; one without folds is divided into folds if all are wanted."""
+    # The name of its file or folder, or of the folder around a fold or a form of the set.
     names = (path.name, *_above(path))
     name = next((n for n in names if not _FOLD.fullmatch(n) and _plain(n) != _PREFERRED), path.name)
     if _is_yahoo(path):
@@ -140,7 +140,7 @@ def _plain(name: str) -> str:
 
 
 def _above(place: Path) -> list[str]:
-    """Names of the folders around it, the nearest first; farther ones say nothing of it."""
+    """Names of the folders around it, the nearest first; farther ones say nothing about it."""
     return [parent.name for parent in place.resolve().parents][:2]
 
 
@@ -178,7 +178,7 @@ def sizes(source: DataSource) -> tuple[int, int]:
     return sum(part.n_lists for part in there), sum(part.n_docs for part in there)
 
 
-_PARTS = 5  # folds that a stand-in is cut into where the set comes in folds
+_PARTS = 5  # folds that a stand-in is divided into if the set comes in folds
 _LEAST = 5  # lists of each part that are always kept
 
 
@@ -208,7 +208,7 @@ def reduce_source(source: DataSource, known: KnownDataset) -> DataSource:
     name = f"{share:.1%} of {source.name}" if share < 1 else source.name
 
     def take_lists(data: Dataset) -> Dataset:
-        # Lists stand in the order of a hash of their contents: the first ones are a fair draw.
+        # Lists are in the order of a hash of their contents, so the first ones are a random sample.
         return data.lists(0, min(data.n_lists, max(_LEAST, round(share * data.n_lists))))
 
     return replace(source.map(take_lists), name=name)

@@ -114,10 +114,10 @@ class Study:
     select: str  # metric that selects models on the validation lists; several are separated by commas
     baseline: str | None = None
     prepare: Callable[[DataSource], DataSource] | None = None
-    """What is done to the data first, if not what the paper does."""
+    """A preparation of the data that replaces the paper's."""
 
     def restrict(self, names: Sequence[str]) -> Study:
-        """The same with these systems only; with none of them, as it is."""
+        """The same study with these systems only; unchanged if it has none of them."""
         systems = {name: ranker for name, ranker in self.systems.items() if name in names}
         if not systems:
             return self
@@ -171,7 +171,7 @@ class Claim:
 def claim_positive(
     text: str, here: str, tested: Sequence[tuple[float, float]], test: str, alpha: float = 0.05
 ) -> Claim:
-    """The claim that all differences, each with its p-value, are above 0: as sure as the least sure of them."""
+    """The claim that all differences, each with its p-value, are above 0; the largest p-value decides."""
     return Claim(text, here, decide(tested, alpha), max(p for _, p in tested), test)
 
 
@@ -198,7 +198,7 @@ class ItemContent:
 
 @dataclass(frozen=True, eq=False)
 class ItemData:
-    """Data that an item is made on, and the trials on them."""
+    """Data that an item uses, and the trials on them."""
 
     role: str  # the paper's data set that the data are, or stand for
     source: DataSource

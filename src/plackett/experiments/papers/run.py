@@ -28,7 +28,7 @@ from plackett.experiments.systems import environment
 from plackett.models import Progress, no_progress
 
 ReadProgressBar = Callable[[str], AbstractContextManager[ByteProgress]]
-"""Given what is being read, a context that takes bytes done and bytes in all."""
+"""Given the name of what is read, a context whose function takes the bytes done and the total bytes."""
 
 
 def silent_progress_bar(_: str) -> AbstractContextManager[ByteProgress]:
@@ -40,7 +40,7 @@ def silent_progress_bar(_: str) -> AbstractContextManager[ByteProgress]:
 class PaperDatasets:
     """The data sets of a paper, each read once and prepared as the paper does.
 
-    ``folder`` holds the user's data sets; ``on`` names some of them, or paths, that take the place of the paper's.
+    ``folder`` holds the user's data sets; ``on`` names some of them, or paths, to use instead of the paper's.
     """
 
     paper: Paper
@@ -60,9 +60,9 @@ class PaperDatasets:
             self.paths = sets.find_datasets(self.folder)
 
     def roles(self, item: PaperItem) -> dict[str, str]:
-        """The data sets that an item is made on, and for which of the paper's each stands.
+        """The data sets that an item uses, and the paper's data set that each of them replaces.
 
-        A set of the user's stands for the one whose name it has, else for the first of the item.
+        A user's set replaces the one with the same name, else the first one of the item.
         Items that show the same for several sets (``exclusive``) get each set once.
         """
         if not self.on:
@@ -107,7 +107,7 @@ class PaperDatasets:
         if is_published:
             text += ", as published."
         elif self.on:
-            text += "; not a set of the paper's, so its numbers do not apply, only what it says of systems."
+            text += "; not a set of the paper's, so its numbers do not apply, only what it says about systems."
         else:
             text += (
                 f", where {name} has {there.lists:,} and {there.documents:,}: the paper's numbers do not apply to "
@@ -203,7 +203,7 @@ def _plan_item(datasets: PaperDatasets, item: PaperItem, roles: dict[str, str]) 
     data = []
     for name, role in roles.items():
         source = datasets.source(name)
-        # The paper's numbers are not for data that only take the place of its own.
+        # The paper's numbers do not apply to data that replace its own.
         is_own = source.name not in datasets.others and (not datasets.on or sets.role_of(source.name) == role)
         plans = [
             study.restrict(datasets.budget.systems).plan(datasets.source(name, study.prepare))
@@ -294,7 +294,7 @@ def _estimate(datasets: PaperDatasets, item: PaperItem, tiny: DataSource, thread
 
 
 def _tiny_source(view: sets.View) -> DataSource:
-    """Data of which protocols make as many splits as of the real ones."""
+    """Data that protocols divide into as many splits as the real data."""
     lists = np.repeat(np.arange(10), 2)
     data = Dataset.from_arrays(np.arange(20.0).reshape(20, 1), np.arange(20) % 2, lists)
     if view == "first":

@@ -3,7 +3,7 @@ r"""How paper B's sampler of rankings affects learning: Figures 4 to 8 of Dubey 
 Figures 4 to 6 are :class:`SamplerCurves` over ``samples``, over ``best``, the probability of restarting from the ideal
 ranking, and over ``skew`` with ``restarts="many"``. Figure 7 is :func:`smear`: losses of the rankings reached from a
 restart. Figure 8 is :func:`dynamics`: :math:`w \cdot \phi` against the loss as w evolves, and the sampled objective
-beside the exact one.
+next to the exact one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ def smear(
 class Dynamics:
     """An objective over sampled rankings as the weights evolve from zero."""
 
-    losses: NDArray[np.float64]  # loss of each ranking looked at, fixed
+    losses: NDArray[np.float64]  # loss of each recorded ranking, fixed
     compatibilities: NDArray[np.float64]
     """w . (phi of the ranking - phi of the ideal one): iterations x rankings, from w = 0 on."""
     sampled: NDArray[np.float64]  # the sampled objective after each iteration, without the penalty
@@ -98,7 +98,7 @@ def dynamics(
     rankings: int = 10,
     seed: int = 0,
 ) -> Dynamics:
-    """Follow the optimiser for some iterations and look at some rankings of some training lists.
+    """Follow the optimizer for some iterations and record some rankings of some training lists.
 
     ``name`` is a conditional model; those for AUC, and MLE, have a closed form to compare with.
     """
@@ -286,7 +286,7 @@ class Smear(PaperFigure):
 
 @dataclass(frozen=True)
 class Evolution(PaperFigure):
-    """The optimiser's first ten iterations on a training fold, looked at ranking by ranking."""
+    """The optimizer's first ten iterations on a training fold, ranking by ranking."""
 
     def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
         for one in data:

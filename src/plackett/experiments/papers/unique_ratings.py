@@ -115,9 +115,9 @@ _BEST = {OHSUMED: ("uRank", "uBoost", "urBoost"), MQ2007: _OURS, WEB10K: ("uMart
 
 @dataclass(frozen=True)
 class OnTest(Protocol):
-    """Models are chosen on the very lists they are measured on, as LightGBM's authors did.
+    """Models are chosen on the same lists that they are measured on, as LightGBM's authors did.
 
-    Numbers are too good by construction; it serves to repeat a table that was made so.
+    The numbers are too good by construction; the protocol exists to repeat a table that was made this way.
     """
 
     protocol: Protocol

@@ -19,7 +19,7 @@ _TRIALS = {"clicks": (20, 4)}  # of the paper and of a quick run, where they are
 
 
 def _pooled(source: DataSource) -> DataSource:
-    """All lists of the official splits together, to be split anew."""
+    """All lists of the official splits together, to be split again."""
     return DataSource(source.name, whole=source.pooled)
 
 
@@ -87,7 +87,7 @@ PAPER = Paper(
             ),
         ),
         NoiseCurves(
-            3, "NDCG@5 learnt from simulated clicks", (WEB, YAHOO),
+            3, "NDCG@5 learned from simulated clicks", (WEB, YAHOO),
             noisy=lambda data, budget: _noisy(data, budget, ("clicks",)),
             claim=(_XENDCG, _LAMBDA),
             notes=(

@@ -38,7 +38,7 @@ class Report:
     browser: QueryBrowser | None = None
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    command: str | None = None  # what repeats it
+    command: str | None = None  # the command that repeats it
     segments: Sequence[Segmentation] = ()
     importances: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Share of each feature, a row per trial, by system."""

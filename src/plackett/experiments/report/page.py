@@ -3,8 +3,8 @@
 Templates escape whatever is put into them. A page loads nothing: its style and scripts are inside.
 
 Charts have positions in percent and are drawn by the template ``charts.html``. Rows of dots and
-bars are HTML; lines are an SVG that stretches, with its text outside. So a chart fits any width,
-and text keeps its size on a phone. It needs no script; ``report.js`` adds tooltips.
+bars are HTML; lines are an SVG that stretches, with its text outside. A chart therefore fits any
+width, and text keeps its size on a phone. Charts need no script; ``report.js`` only adds tooltips.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def format_p_value(value: float) -> str:
 
 
 def format_setting(value: Any) -> str:
-    """A setting, as model files hold it, as a user would write it in Python, without quotes.
+    """Format a setting of a model file as a user would write it in Python, without quotes.
 
     >>> format_setting({"$tuple": [64, 32]}), format_setting({"$tuple": []}), format_setting(None)
     ('(64, 32)', '()', 'None')
@@ -99,7 +99,7 @@ def format_setting(value: Any) -> str:
 _NAMES = ("name", "kind", "custom")  # where objectives, rankers and modules have their names
 _DIGESTS = ("code", "sum")
 
-MAX_POINTS = 800  # longer lines keep the lowest and the highest point of each of half as many equal ranges
+MAX_POINTS = 800  # of longer lines, the lowest and the highest point of each of MAX_POINTS / 2 ranges are kept
 
 
 class Scale:
@@ -162,7 +162,7 @@ def _points(xs: Sequence[float], ys: Sequence[float], across: Scale, up: Scale) 
 def reduce_points(xs: Sequence[float], ys: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
     """A line of at most :data:`MAX_POINTS` points that looks the same.
 
-    Of each of many equal ranges it keeps the lowest and the highest point, and always the ends.
+    It keeps the lowest and the highest point of each of many equal ranges, and always the end points.
     """
     if len(xs) <= MAX_POINTS:
         return xs, ys
@@ -186,7 +186,7 @@ def dot_tip(row: figures.Dots, chart: figures.DotChart) -> str:
 
 
 def summarize(chart: figures.LineChart) -> str:
-    """The chart for those who cannot see it: first and last value of each line."""
+    """A text for those who cannot see the chart: first and last value of each line."""
     lines = [line for line in chart.lines if not line.thin]
     values = "; ".join(f"{x.name} from {x.ys[0]:.4f} to {x.ys[-1]:.4f}" for x in lines)
     return f"{chart.title}, over {chart.x_label}. {values}"

@@ -23,7 +23,7 @@ CONVENTION = (
     "without a relevant document left out, ERR with the top label of each list."
 )
 
-_UNWEIGHTED = "The weights of lists count in training; means and tests take all test lists alike."
+_UNWEIGHTED = "The weights of lists count in training only; means and tests weight all test lists equally."
 _SELECTION = "Models were chosen by {} on validation lists; test lists were looked at once."
 
 
@@ -60,7 +60,7 @@ def write_files(
     compared
         The comparison.
     folder
-        Made if it is not there; files in it are replaced.
+        Created if it does not exist; files in it are replaced.
     command
         The command that repeats it, for the reader.
     formats
@@ -97,7 +97,7 @@ def write_files(
 def per_list_table(trials: Sequence[TrialDetails]) -> str:
     """Values of each metric and list, a column per system; empty where the metric drops the list.
 
-    Of repeated trials (splits, seeds) it has the first; the store has all.
+    If trials are repeated (splits, seeds), it contains only the first; the store has all.
     """
     systems = list(trials[0].values)
     lines = ["\t".join(["trial", "query_id", "metric", *map(tsv_cell, systems)])]

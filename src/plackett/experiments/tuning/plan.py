@@ -9,7 +9,7 @@ at the same points and the store is not written at every tree. The value of repo
 .. math:: \frac{1}{f+1}\Big(\sum_{g<f} v_g + \max_{i \le k} m_i\Big),
 
 with :math:`v_g` the values of the finished splits and m the validation metric in this one. A fit
-that stops early reports the value it reached for the rest.
+that stops early reports its final value at the remaining points.
 """
 
 import json
@@ -113,7 +113,7 @@ class SearchPlan:
         return self.metric.split(",")[0]
 
     def identity(self, source: DataSource) -> Identity:
-        """What determines the search; the number of trials, threads and processes do not."""
+        """What determines the search; the numbers of trials, threads and processes do not."""
         system = System(self.name, self.ranker)
         settings: dict[str, Any] = system.settings(self.seed)
         space = {name: str(dimension) for name, dimension in self.space.items()}

@@ -43,8 +43,8 @@ _TABLES = Identity("", "tables of searches", {}, seed=0, part="tables", metric="
 def open_storage(store: RunStore) -> Any:
     """Optuna's storage in the database of a run store.
 
-    Its tables are created at the first use. Optuna does not expect two processes to create them at
-    the same time, so a claim lets one after the other.
+    Its tables are created at the first use. Optuna cannot handle two processes that create them at the
+    same time, so a claim admits one process at a time.
     """
     end = time.monotonic() + _PATIENCE
     store.release_dead()
@@ -161,7 +161,7 @@ class TuningStudy:
             self.optuna.enqueue_trial({})
 
     def claim_recipe(self) -> bool:
-        """Claim the recipe's own settings, which tuning has to beat; False if they are evaluated or claimed."""
+        """Claim the recipe's own settings, the reference for tuning; False if they are evaluated or claimed."""
         self.store.release_dead()
         if self.recipe_value is None and self._claim(RECIPE):
             if self.recipe_value is None:

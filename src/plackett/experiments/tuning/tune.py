@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TrialState = Literal["finished", "pruned", "failed"]
 _STATES: dict[str, TrialState] = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
-_LEAST_TRIALS = 4  # finished trials before importance says anything
+_LEAST_TRIALS = 4  # minimum number of finished trials for which importance is computed
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def tune(
     validation
         Validation lists, for data that come without them.
     folds
-        Divide the data into so many folds and use the mean over them.
+        Divide the data into this many folds and use the mean over them.
     validation_share
         Share of the lists held out for validation, if there are no validation lists.
     space
@@ -149,9 +149,9 @@ def tune(
     threads
         Threads of each trial; by default all cores for one job, one for several.
     pruner
-        Which trials are ended early, by their validation metric on the way: ``"median"`` ends those
+        Which trials are ended early because of their validation metric so far: ``"median"`` ends those
         below the median of the others at the same point, ``"hyperband"`` those that lose a bracket,
-        ``"none"`` ends none.
+        ``"none"`` ends no trial.
     seed
         Random seed of suggestions, splits and models.
     refit
@@ -280,7 +280,7 @@ def _read_result(study: TuningStudy, *, ran: int) -> TuneResult:
     recipe_value = study.recipe_value
     assert recipe_value is not None
     finished = [t for t in trials if t.state == "finished" and t.value is not None]
-    # Of equal values the earlier one wins, so that a continued search changes its best settings
+    # If values are equal, the earlier trial wins, so that a continued search changes its best settings
     # only for better ones.
     best = max(finished, key=lambda trial: (trial.value, -trial.number), default=None)
     if best is None and not math.isfinite(recipe_value):

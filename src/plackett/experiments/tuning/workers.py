@@ -1,13 +1,13 @@
 """Workers of a search: take a trial, evaluate it, write it to the study, until all are finished.
 
-A search is worked on by this process alone, by several processes of this machine, or by tasks on a cluster. Local
-processes all do the same work on the same store, while this process watches. With a cluster only this process uses the
-store: it takes trials, gets suggestions and writes results, so workers need not see the store, and a search may be
-started on a cluster and continued without one. Reports of a trial arrive as messages; this process decides whether to
-prune it, and its worker learns of that at its next step.
+A search runs in this process alone, in several processes of this machine, or as tasks on a cluster. Local processes all
+do the same work on the same store, while this process watches. With a cluster only this process uses the store: it
+takes trials, gets suggestions and writes results, so workers need not see the store, and a search may be started on a
+cluster and continued without one. Reports of a trial arrive as messages; this process decides whether to prune it, and
+the worker is told at its next step.
 
 On a cluster, a trial whose worker dies is started again. A trial that repeatedly kills its worker (perhaps its settings
-need more memory than there is), or that finishes no step in time, has failed, and the search continues without it.
+need too much memory), or that finishes no step in time, counts as failed, and the search continues without it.
 """
 
 import time
@@ -87,7 +87,7 @@ class SearchWorker:
         except UsageError as error:  # settings that exclude each other, unbounded weights
             reason = str(error)
         except BaseException:
-            study.release(trial.number)  # to be taken again
+            study.release(trial.number)  # so that it can be taken again
             raise
         study.finish(trial, value, reason)
         self.ran += 1
