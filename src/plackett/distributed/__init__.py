@@ -1,9 +1,9 @@
 """Work in several processes of this machine, or on several machines with Ray.
 
-:mod:`~plackett.distributed.local_pool` has the processes of this machine. For Ray, three parts build on each other:
+:mod:`~plackett.distributed.local_pool` runs processes on this machine. For Ray, three parts build on each other:
 
 - :mod:`~plackett.distributed.driver_process`: a child process that owns the connection to Ray. The user's
-  process talks to it over a pipe, so a crash of Ray never takes the user's process along.
+  process talks to it over a pipe, so a crash of Ray never ends the user's process.
 - :mod:`~plackett.distributed.task_pool`: independent tasks with retries and heartbeats.
 - :mod:`~plackett.distributed.training_job`: several workers that train one model together.
 """

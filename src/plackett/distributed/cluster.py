@@ -30,16 +30,16 @@ class Cluster:
         Cores of each worker.
     shared
         Whether every machine sees this machine's files under the same paths. Workers then open
-        memory-mapped data (``.pkdata``) themselves instead of receiving them from here.
+        memory-mapped data (``.pkdata``) themselves instead of receiving them from this machine.
     retries
         How many times dead workers are replaced. A fit continues from its last state, a task starts again.
     start_seconds
         Time limit for all workers to start.
     answer_seconds
-        Ray considers a worker dead that does not answer for this long; messages name such workers.
+        Ray considers a worker dead if it does not answer for this long; error messages name such workers.
     step_seconds
-        Time limit for one step (a tree, an epoch, a step of a trial, a shard). Raised if it leaves
-        no time to replace workers.
+        Time limit for one step (a tree, an epoch, a step of a trial, a shard). It is increased if it
+        leaves no time to replace workers.
     """
 
     workers: int | None = None

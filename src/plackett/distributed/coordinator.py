@@ -1,9 +1,9 @@
 """Communication of the workers that train one model together.
 
 The :class:`Coordinator` is a Ray actor, one per training job. It passes messages to the driver,
-holds the latest training state, from which replaced workers continue, and combines arrays: each
-worker waits until all have sent theirs, and all get the same result, added up in the order of
-their ranks whatever the order of arrival. A worker talks to it through its :class:`WorkerGroup`.
+holds the latest training state, from which replacement workers continue, and combines arrays: each
+worker waits until all have sent theirs. All get the same result, because arrays are added up in the
+order of ranks, not of arrival. A worker talks to the coordinator through its :class:`WorkerGroup`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TrainingState: TypeAlias = tuple[int, dict[str, bytes]]
 """The number of steps done, and the files that describe the training after them."""
 
 _HEARTBEAT_SECONDS = 1.0
-_PROGRESS_SECONDS = 0.2  # at least, between two progress messages
+_PROGRESS_SECONDS = 0.2  # minimum time between two progress messages
 
 
 @dataclass
@@ -49,7 +49,7 @@ class WorkerGroup:
     _done: threading.Event = field(default_factory=threading.Event)
 
     def average(self, values: Sequence[Values], weights: Values | None) -> tuple[float, ...]:
-        """Means of metrics over the lists of all workers; each passes the values of its own."""
+        """Means of metrics over the lists of all workers; each worker passes the values of its own lists."""
         list_weights = np.ones(len(values[0])) if weights is None else np.asarray(weights, float)
         return tuple(float(mean) for mean in self._combine([list_weights, *values], "mean"))
 
@@ -180,9 +180,9 @@ class Coordinator(Mailbox):
 def combine_arrays(parts: list[list[Any]], how: Reduction) -> list[Any]:
     """Combine what all workers sent, in the order of their ranks.
 
-    ``"gather"`` returns it as it is, ``"sum"`` adds arrays. For ``"mean"`` each worker passes weights of its lists,
-    then values of one or more metrics; the result is the weighted mean of each metric over the lists that have a value,
-    equal to the bit to that of one process with all lists.
+    ``"gather"`` returns the parts unchanged, ``"sum"`` adds arrays. For ``"mean"`` each worker passes the weights of
+    its lists, then values of one or more metrics; the result is the weighted mean of each metric over the lists that
+    have a value, identical to the bit to that of one process with all lists.
     """
     if how == "gather":
         return parts

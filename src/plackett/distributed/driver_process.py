@@ -2,13 +2,13 @@
 
 Ray terminates a process that is connected to a cluster whose head fails, and a call that waits for
 another machine may never return. The user's process therefore never connects to Ray. It starts a
-child, sends it work over a pipe, reads messages with a time limit, and kills the child when time
-is up. The workers that the child has started, also on other machines, end with it.
+child, sends it work over a pipe, reads messages with a time limit, and kills the child when the time
+is up. The workers that the child has started end with it, also on other machines.
 
 Messages are pickled with Ray's cloudpickle, so objectives and modules that are defined in a user's
 script can be sent to other machines.
 
-Only the driver process is connected to Ray; the user's process takes no more than its cloudpickle.
+Only the driver process is connected to Ray; the user's process uses only Ray's cloudpickle.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-_STORE_BYTES = 512 << 20  # shared memory of a Ray that is started here; more goes to disk
+_STORE_BYTES = 512 << 20  # shared memory if Ray is started here; more data goes to disk
 SCRATCH = "PLACKETT_CLUSTER_SCRATCH"
 """Environment variable that holds the folder for Ray's files."""
 _shutdown_lock = threading.Lock()
@@ -84,7 +84,7 @@ def disconnect() -> None:
 def on_this_node() -> Any:
     """Scheduling strategy that places an actor on this machine.
 
-    If this machine fails, the work is over anyway; the failure of another one loses no messages.
+    If this machine fails, the work ends anyway; if another one fails, no messages are lost.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -207,10 +207,10 @@ class Pipe:
 
 
 class Closing:
-    """Something that is used in a ``with`` block, which closes it at its end."""
+    """Base class of context managers: the end of the ``with`` block calls ``close``."""
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release all resources."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -230,8 +230,8 @@ class DriverProcess(Closing):
         require("ray")
         self._cluster = cluster
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        # Short, because the paths of sockets are limited. Made here, because Ray may kill the child
-        # before it can remove the folder.
+        # The name is short, because the length of socket paths is limited. The folder is made here,
+        # because Ray may kill the child before the child can remove it.
         parent_folder = "/tmp" if os.path.isdir("/tmp") else None
         self._scratch = tempfile.mkdtemp(prefix="plk", dir=parent_folder)
         self._process = subprocess.Popen(
@@ -291,7 +291,7 @@ class DriverProcess(Closing):
             return ClusterError(f"the process connected to {location} closed its pipe.")
         self._log.seek(0)
         text = self._log.read().decode(errors="replace")
-        # Ray writes its state, thousands of lines, after the reason.
+        # After the reason, Ray writes its state in thousands of lines.
         output = "\n".join(line for line in text.splitlines() if "[state-dump]" not in line).strip()[-_SHOWN:]
         if any(sign in output + text[-_SHOWN:] for sign in _HEAD_LOST):
             return ClusterError(
@@ -340,14 +340,14 @@ def _environment(cluster: Cluster) -> dict[str, str]:
         "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S": str(cluster.answer_seconds),
         "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(cluster.start_seconds),
         "RAY_TRAIN_COLLECTIVE_TIMEOUT_S": str(cluster.start_seconds),
-        # Watches for machines that a cloud takes back with a warning; costs a process per attempt.
+        # This watches for cloud machines that are about to be reclaimed; it costs a process per attempt.
         "RAY_TRAIN_ENABLE_PREEMPTION_WATCHER": "0",
         "RAY_TRAIN_METRICS_ENABLED": "0",
         "OMP_WAIT_POLICY": "passive",
         "PYTHONWARNINGS": "ignore",
     }
     if cluster.address is None or cluster.address.startswith(_LOOPBACK):
-        # The only setting with which Ray uses the loopback address as its own.
+        # No other setting makes Ray use the loopback address as its own.
         variables["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if cluster.address is None:
         # Keep other users of this machine out. Ray would write its token into the user's home.
@@ -361,7 +361,7 @@ _SHUTDOWN_SECONDS = 8.0  # for Ray to shut down
 
 def child_main() -> None:
     """Run the function that the parent sends. The program of the child process."""
-    # What libraries print must not get into the messages.
+    # Output that libraries print must not be mixed with the messages.
     outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     warnings.simplefilter("ignore")

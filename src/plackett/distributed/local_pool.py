@@ -1,8 +1,8 @@
 """Worker processes on this machine, and data that they share.
 
-loky runs the processes: each worker has its own share of the cores and runs one call at a time. What is done here is
-what comparisons, searches and cross-fits need besides: a worker that dies is reported with what it was running and the
-end of its output, warnings of solvers reach the user, and workers end with the process that started them.
+loky runs the processes: each worker has its own share of the cores and runs one call at a time. This module adds what
+comparisons, searches and cross-fits need: if a worker dies, the error says what it was running and shows the end of its
+output; warnings of solvers reach the user; workers end with the process that started them.
 
 Data are written once in memory-mapped form and opened by every worker, so the operating system
 keeps one copy of their pages. Sparse features have no such form and are copied into each worker.
@@ -45,9 +45,9 @@ _PREFIX = ".shared-"
 class LocalPool(Closing):
     """Worker processes; used in a ``with`` block, which kills them at its end.
 
-    Each worker is a loky pool of size one: if a process dies, loky fails all calls of its pool, and the error must name
-    the one call that was running. ``kept`` is a sentence on what remains. Shared data and the output of workers go to a
-    subfolder of ``folder``, which is removed at the end.
+    Each worker is a loky pool of size one, because loky fails all calls of a pool if a process dies, and the error must
+    name the one call that was running. ``kept`` is a sentence for errors that says what is kept. Shared data and the
+    output of workers go to a subfolder of ``folder``, which is removed at the end.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class LocalPool(Closing):
         return result
 
     def share(self, data: Dataset) -> Path:
-        """Write data for the workers, unless they were shared last; see :func:`open_shared`."""
+        """Write data for the workers, unless they are the data last shared; see :func:`open_shared`."""
         if self._shared is None or self._shared[0] is not data:
-            if self._shared is not None:  # of a finished fit; what workers have open stays
+            if self._shared is not None:  # from a finished fit; files that workers have open stay readable
                 last = self._shared[1]
                 shutil.rmtree(last, ignore_errors=True) if last.is_dir() else last.unlink()
             self._n_shared += 1

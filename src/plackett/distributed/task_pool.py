@@ -36,8 +36,8 @@ class TaskPool(driver_process.Closing):
     """Runs tasks on a cluster. Used in a ``with`` block; leaving it stops all tasks.
 
     A task calls ``function``, which is at module level, with ``common``, its item and a :class:`TaskContext`;
-    ``common`` goes to each machine once. A task whose worker dies is run again, at most ``cluster.retries`` times, and
-    then sends its messages again.
+    ``common`` goes to each machine once. A task whose worker dies is run again, at most ``cluster.retries`` times; it
+    then sends its messages a second time.
     """
 
     def __init__(self, cluster: Cluster, function: TaskFunction, common: Any) -> None:
@@ -120,8 +120,8 @@ class TaskCanceled(Exception):  # noqa: N818 - not an error
 class TaskContext:
     """The connection of a running task to its pool.
 
-    A task should call it now and then as a heartbeat. Once the task has been canceled, that raises
-    :class:`TaskCanceled`, which the task should let through. Can be used as a progress callback.
+    A task should call it from time to time as a heartbeat. Once the task has been canceled, the call raises
+    :class:`TaskCanceled`, which the task should not catch. It can be used as a progress callback.
     """
 
     monitor: Any
@@ -215,7 +215,7 @@ class _TaskServer:
     last_alive: float = 0.0
     """When the user's process was last told that the driver is alive."""
     waiting_since: float = 0.0
-    """Since when there are tasks and no worker has begun one; 0: that is not the case."""
+    """The time since which tasks wait and no worker has begun one; 0: no such wait."""
 
     def __post_init__(self) -> None:
         import ray
@@ -252,7 +252,7 @@ class _TaskServer:
             self._read_monitor()
         for task in done:
             number = self.running.pop(task, None)
-            if number is not None:  # else it was stopped because it hung
+            if number is not None:  # otherwise it was stopped because it hung
                 self.pipe.send(("event", (number, *_get_result(task))))
 
     def _read_monitor(self) -> None:

@@ -8,9 +8,9 @@ If a worker dies, Ray Train replaces all of them, at most ``retries`` times; the
 that the first worker has sent to the :class:`~plackett.distributed.coordinator.Coordinator`. If Ray Train's controller
 dies, so does the driver process, and another one begins from the latest state.
 
-**Partitions.** The lists, in canonical order, are cut into runs with about equally many documents.
-The canonical order is an order of hashes, so each run is a random sample, and a worker's lists are
-one slice of every array. A list is never divided.
+**Partitions.** The lists, in canonical order, are divided into runs with about the same number of
+documents. The canonical order is an order of hashes, so each run is a random sample, and a worker's
+lists are one slice of every array. A list is never divided.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def open_folder(path: Path) -> Dataset:
 
 
 def split_lists(offsets: Offsets, count: int) -> list[tuple[int, int]]:
-    """Cut lists into ``count`` runs with about equally many documents, at least one list each.
+    """Divide lists into ``count`` runs with about the same number of documents, at least one list each.
 
     >>> split_lists(np.array([0, 5, 6, 7, 10]), 2)
     [(0, 1), (1, 4)]
@@ -117,7 +117,7 @@ Backend = Literal["lightgbm", "torch"]
 
 _POLL_SECONDS = 0.2  # between reads of the coordinator's messages
 _PERMANENT = (DataError, UsageError, ImportError)
-"""Errors that another attempt would meet again, unless they are of the network: LightGBM's are DataErrors, too."""
+"""Errors that another attempt would raise again. Exception: LightGBM reports network errors as DataError, too."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ class TrainingJob:
         progress: Callable[[str, int, int], None],
         watch: Callable[[int, int, float], None] | None,
     ) -> Any:
-        """Train under one driver process, with which Ray gives back all that the training held."""
+        """Train under one driver process; when it ends, Ray releases all resources of the training."""
         cluster = self.cluster
-        # Ray Train's own limit for starting workers comes first and says more.
+        # Ray Train's own limit for starting workers is reached first and its message says more.
         start = ("the workers to start", cluster.start_limit)
         (awaited, seconds), silent = start, ""
         with DriverProcess(cluster, run_workers, self) as driver:
@@ -290,7 +290,7 @@ def _is_network_error(error: BaseException) -> bool:
 
 
 def _worker_config(job: TrainingJob, workers: int, coordinator: Any) -> dict[str, Any]:
-    """What the workers receive: references to the data, which each fetches itself."""
+    """What the workers receive: references to the data, which each worker fetches itself."""
     import ray
 
     slices: dict[str, list[Any]] = {}
@@ -347,7 +347,7 @@ class _Seen:
     finished = False
     """Whether the result, or an error that no other attempt can avoid, has been passed on."""
     traceback = ""
-    """Of the last error of a worker."""
+    """The traceback of the last error of a worker."""
 
 
 @contextmanager
