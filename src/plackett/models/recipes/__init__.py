@@ -326,14 +326,14 @@ def recommend(dataset: Dataset) -> Recommendation:
         recipe, others = "xendcg-mart", ("e-lambdaloss-mart", "lightgbm-lambdarank")
         reasons.append(
             f"the longest list has {facts.longest:,} documents and the data {facts.n_docs:,}: the cost of XE-NDCG "
-            "grows with the documents of a list, that of LambdaLoss with its pairs, and their quality was equal"
+            "grows with the documents of a list, that of LambdaLoss with its pairs, and their quality was similar"
         )
     elif from_clicks:
         recipe, others = "xendcg-mart", ("lambdamart", "listnet-linear")
         reasons.append("labels are clicks with weights: XE-NDCG recovered most of the loss from position bias")
     else:
         recipe, others = "e-lambdaloss-mart", ("lightgbm-lambdarank", "xendcg-mart", "lambdamart")
-        reasons.append("on OHSUMED and MQ2007 it was better than LightGBM and XGBoost and equal to CatBoost")
+        reasons.append("on OHSUMED and MQ2007 it was better than LightGBM and XGBoost and on par with CatBoost")
     if recipe != "listnet-linear" and useful <= _SMALL:
         crossfit = 5
         reasons.append(f"with {useful:,} lists you cannot spare any for validation; cross-fitting uses all of them")
