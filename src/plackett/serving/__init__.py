@@ -1,1 +1,1 @@
-"""From a fitted model to a search engine: export, import, serving."""
+"""Export of fitted models to search engines and other libraries, and serving over HTTP."""

@@ -113,7 +113,7 @@ def export(
     verify: bool = True,
     documents: Features | None = None,
 ) -> bool:
-    """Write a fitted ranker as a file with which the target gives the same scores.
+    """Write a fitted ranker as a file from which the target computes the same scores.
 
     Parameters
     ----------
@@ -130,9 +130,9 @@ def export(
     name
         Name of the model, if the target stores one.
     missing
-        ``"keep"``: documents may lack features; a target that would score them differently from the ranker is refused.
+        ``"keep"``: documents may lack features; raises if the target would score them differently from the ranker.
         ``"zero"``: the target reads a missing feature as 0 whatever the file says, as older search engine plugins do;
-        trees that send missing values elsewhere than zeros are refused. ``"never"``: every document has every feature.
+        raises if trees treat missing values differently from zeros. ``"never"``: every document has every feature.
     verify
         Read the file back and compare scores of random documents; ONNX only if onnxruntime is
         installed. A file that scores differently is not written.
@@ -169,7 +169,7 @@ def export_and_compare(
     verify: bool = True,
     documents: Features | None = None,
 ) -> float | None:
-    """The same; returns the largest difference of scores, None if the file was not read back."""
+    """Export as :func:`export` does; return the largest difference of scores, None if the file was not read back."""
     if isinstance(ranker, (str, os.PathLike)):
         ranker = load(ranker)
     parts = find_parts(ranker)

@@ -1,8 +1,8 @@
 r"""XGBoost's formats: ``save_model`` as JSON or UBJSON, and ``dump_model`` as JSON.
 
-XGBoost decides :math:`x < t` in float32, so each threshold becomes the next float32 above, and sums
-leaves in float32. In ``save_model`` leaves are also in ``base_weights``, because OpenSearch's
-reader takes them from there. It ignores ``base_score``, so for it the base is a tree of one leaf.
+XGBoost tests :math:`x < t` in float32, so each threshold becomes the next float32 above; it sums
+leaves in float32. In ``save_model`` leaves are also in ``base_weights``, where OpenSearch's reader
+looks for them. That reader ignores ``base_score``, so for OpenSearch the base is a tree of one leaf.
 
 The learning-to-rank plugins of Elasticsearch and OpenSearch read ``dump_model`` as
 ``model/xgboost+json``: a list of trees. A split sends values below ``split_condition``, in float32,
@@ -67,7 +67,7 @@ _OBJECTIVE_PARAMETERS = {
 def _model_tree(trees: Trees, tree: int) -> dict[str, Any]:
     """One tree: the root, then the children of each inner node next to each other.
 
-    XGBoost goes to the left child or the node after it, whatever ``right_children`` holds.
+    XGBoost goes to the left child or to the node after it, whatever ``right_children`` contains.
     """
     inner = slice(int(trees.node_offsets[tree]), int(trees.node_offsets[tree + 1]))
     values = trees.values[trees.leaf_offsets[tree] : trees.leaf_offsets[tree + 1]].astype(np.float32)
@@ -316,4 +316,4 @@ def lightgbm_json(request: ExportRequest) -> str:
 
 
 _STATISTICS = {"split_gain": 0, "internal_value": 0, "internal_weight": 0, "internal_count": 0}
-"""Statistics of the training, which scores do not depend on."""
+"""Statistics of the training, which do not affect scores."""

@@ -30,7 +30,7 @@ class Affine:
 
 @dataclass(frozen=True, eq=False)
 class Normalizers:
-    """What a search engine does to each feature: subtract the center, divide by the scale."""
+    """The normalization of each feature in a search engine: subtract the center, divide by the scale."""
 
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
@@ -42,7 +42,7 @@ class Normalizers:
 
 
 def make_affine(transforms: Sequence[FittedTransform], n_features: int, *, missing: Missing, target: str) -> Affine:
-    """Combine transforms; raise if the target cannot express them."""
+    """Combine transforms; raise UsageError if the target cannot express them."""
     slope, shift = np.ones(n_features), np.zeros(n_features)
     for transform in transforms:
         if isinstance(transform, FittedStandard):
@@ -89,7 +89,7 @@ def make_normalizers(affines: Sequence[Affine]) -> Normalizers:
 
 
 def after_normalizers(affine: Affine, normalizers: Normalizers) -> Affine:
-    """The affine that gives the same result on normalized features."""
+    """The affine transform of normalized features that gives the same result."""
     return Affine(affine.slope * normalizers.scale, affine.slope * normalizers.center + affine.shift)
 
 

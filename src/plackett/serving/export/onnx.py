@@ -33,7 +33,7 @@ from plackett.serving.export.parts import ExportRequest, Part
 from plackett.serving.export.trees import Trees
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
-"""Supported since ONNX Runtime 1.12, which is older than what search engines use."""
+"""Supported since ONNX Runtime 1.12; search engines use newer versions."""
 FEATURES, SCORES = "features", "scores"
 
 _ELEMENTS = {"float32": 1, "int64": 7, "float64": 11}  # onnx.TensorProto's numbers
@@ -250,7 +250,7 @@ def add_quantile(graph: Graph, transform: FittedQuantile, features: str) -> str:
 def _table(knots: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """Level, knot, width and rise of each segment; flat before the first knot and after the last.
 
-    A feature without knots was constant in train: one flat segment at 0.
+    A feature without knots was constant in the training data: it gets one flat segment at 0.
     """
     table = np.zeros((len(knots) + 1, 4))
     table[:, 2] = 1.0
@@ -320,7 +320,7 @@ def add_transforms(graph: Graph, transforms: Sequence[FittedTransform]) -> str:
 def _add_standard(graph: Graph, transform: FittedStandard, features: str) -> str:
     varies = transform.deviation > 0
     centered = graph.add("Sub", graph.cast(features, "float64"), graph.constant(transform.mean))
-    # A constant feature becomes 0 times its difference: 0, and NaN where it is missing.
+    # A constant feature becomes 0 times its difference: 0, or NaN if it is missing.
     kept = graph.add("Mul", centered, graph.constant(varies.astype(np.float64)))
     divisor = graph.constant(np.where(varies, transform.deviation, 1.0))
     value = graph.add("Div", kept, divisor)

@@ -1,7 +1,7 @@
-"""A ranker as a weighted sum of models, and what an export has to know about it.
+"""A ranker as a weighted sum of models, for export.
 
-Each part is one model with its factor and its transforms; its kind (trees, linear, net) decides which targets can hold
-the sum. The names of features and the treatment of missing values are checked here against what a target supports.
+Each part is one model with its factor and its transforms; its kind (trees, linear, net) determines which targets can
+represent the sum. This module also checks feature names and missing values against what a target supports.
 """
 
 from collections.abc import Sequence
@@ -53,19 +53,20 @@ class ExportRequest:
 
 
 def find_parts(ranker: Ranker) -> tuple[Part, ...]:
-    """Return the models whose weighted sum the ranker is; raise if it is not such a sum."""
+    """Return the models whose weighted sum is the ranker; raise UsageError if it is not such a sum."""
     parts = tuple(_find_parts(ranker, 1.0, ()))
     for part in parts:
         if any(isinstance(transform, QueryMinMax) for transform in part.transforms):
             raise UsageError(
                 "the model scales features within each list (query-minmax); search engines score one document at a "
-                "time and cannot. Fit it with transforms=('standard',), or scale features before they reach plackett."
+                "time and cannot do this. Fit it with transforms=('standard',), or scale features before they reach "
+                "plackett."
             )
         if any(transform.uses_lists for transform in part.transforms):
             raise UsageError(
                 "the model uses features of the whole list (list-means or list-context); search engines score one "
-                "document at a time and cannot. Fit it without these transforms, serve it with plackett, or fit an "
-                'AutoRanker with distill="trees".'
+                "document at a time and cannot compute them. Fit it without these transforms, serve it with plackett, "
+                'or fit an AutoRanker with distill="trees".'
             )
     return parts
 
@@ -78,7 +79,7 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     transforms = before + tuple(transform for transform in chain if transform is not None)
     if any(isinstance(transform, FittedCategories) for transform in transforms):
         raise UsageError(
-            f"this {type(ranker).__name__} encodes categories, which export targets do not know. Export trees "
+            f"this {type(ranker).__name__} encodes categories, which export targets do not support. Export trees "
             "(lightgbm-text), serve the model with plackett, or encode the categories as features before fit."
         )
     if isinstance(ranker, AutoRanker):
@@ -88,7 +89,7 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     if ranker.combine != "scale":
         raise UsageError(
             f'CrossFit with combine="{ranker.combine}" brings scores to a common scale in each '
-            "list; search engines score one document at a time and cannot. Use "
+            "list; search engines score one document at a time and cannot do this. Use "
             'combine="scale".'
         )
     share = factor / len(ranker.members_)
@@ -174,7 +175,7 @@ def check_feature_names(ranker: Ranker, target: str, names: Sequence[str] | None
 
 
 def check_absent_is_zero(request: ExportRequest, target: str) -> None:
-    """Raise if the target reads missing values as zeros and the trees treat them differently.
+    """Raise UsageError if the target reads missing values as zeros and the trees treat them differently.
 
     With ``missing="never"`` the caller states that every document has every feature.
     """

@@ -5,13 +5,13 @@ their normalizers. The features themselves (queries, fields) are defined in Solr
 Solr computes in float32.
 
 Trees become a MultipleAdditiveTreesModel. Solr goes left if :math:`x \le t + 10^{-6}`, with the sum rounded to float32,
-so a threshold t is written as a float32 s for which s + 1e-6 is exactly t. It exists for nearly all thresholds further
-than about 1e-6 from zero; where it does not, the model is refused, with one exception: splits between zero and its
-neighbors, which LightGBM writes as 1e-35, become splits at 0 and at the nearest number below zero that the sum can
+so a threshold t is written as a float32 s for which s + 1e-6 is exactly t. Such an s exists for nearly all thresholds
+farther than about 1e-6 from zero; if it does not, the export fails. The exception are splits between zero and its
+neighbors, which LightGBM writes as 1e-35: they become splits at 0 and at the nearest number below zero that the sum can
 reach, -1.1e-13. Values closer to zero than that count as zero.
 
-Solr reads a missing feature as 0, unless ``isNullSameAsZero`` is false; then each node gives the
-side. That is written only where the model needs it, because older versions of Solr refuse it.
+Solr reads a missing feature as 0, unless ``isNullSameAsZero`` is false; then each node states the side
+for missing values. This is written only if the model needs it, because older versions of Solr reject it.
 
 The type of RankLib's XML in the plugins is ``model/ranklib``. RankLib's reader selects the children of a tag by
 position and strips line breaks and trailing space, so the file has one tag per line and nothing between tags. A
@@ -121,7 +121,7 @@ def _tree_model(request: ExportRequest) -> str:
 
 
 def subtract_slack(trees: Trees, names: tuple[str, ...]) -> NDArray[np.float32]:
-    """The numbers that become the thresholds when Solr has added its slack."""
+    """The numbers that become the thresholds when Solr adds its slack."""
     wanted = np.where(np.abs(trees.threshold) > _ZERO, trees.threshold, np.float32(0.0))
     wanted = np.where((wanted == 0) & (trees.threshold < 0), -NEAR_ZERO, wanted)
     with np.errstate(over="ignore"):
@@ -136,9 +136,9 @@ def subtract_slack(trees: Trees, names: tuple[str, ...]) -> NDArray[np.float32]:
     if not exact.all():
         at = int(np.flatnonzero(~exact)[0])
         raise UsageError(
-            f"Solr adds 1e-6 to each threshold in float32, and no number becomes {float(wanted[at])!r}, a threshold on "
-            f"feature {names[trees.feature[at]]!r}, that way ({int((~exact).sum())} of {len(exact)} thresholds). "
-            "Multiply the feature by a thousand or more and fit again."
+            f"Solr adds 1e-6 to each threshold in float32, and no float32 number plus 1e-6 is {float(wanted[at])!r}, a "
+            f"threshold on feature {names[trees.feature[at]]!r} ({int((~exact).sum())} of {len(exact)} thresholds are "
+            "affected). Multiply the feature by a thousand or more and fit again."
         )
     return written
 

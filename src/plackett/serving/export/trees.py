@@ -5,11 +5,11 @@ left. For float32 features this covers all trees of LightGBM and XGBoost except 
 
 - a float64 threshold gives the same answers as the largest float32 not above it;
 - XGBoost's :math:`x < t` is :math:`x \le t'` with the float32 below t;
-- LightGBM reads values up to 1e-35 in size as zero, so a threshold among them is moved to that limit;
-- where LightGBM has no missing values it reads NaN as zero: NaN goes where zero goes.
+- LightGBM reads values up to 1e-35 in size as zero, so a threshold in this range is moved to its limit;
+- if a LightGBM node has no missing values, it reads NaN as zero: NaN goes to the same side as zero.
 
-Thresholds are clipped to the finite float32 numbers. A feature whose value is the largest float32
-may then go the other way, at nodes where every other number goes right.
+Thresholds are clipped to the finite float32 numbers. At nodes that send all other numbers to one side, the
+lowest or the largest float32 number may then go to the other side.
 
 Thresholds on transformed features become thresholds on the features themselves. Every transform of single features is
 increasing, so :math:`T(x) \le t` is :math:`x \le t'` with t' the largest float32 for which it holds. Bisection over the
@@ -46,7 +46,7 @@ class Trees:
     feature: NDArray[np.int32]
     threshold: NDArray[np.float32]
     nan_left: NDArray[np.bool_]
-    """Whether a missing value goes left, per inner node."""
+    """For each inner node, whether a missing value goes left."""
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     values: NDArray[np.float64]
@@ -60,7 +60,7 @@ class Trees:
 
     @property
     def nan_differs_from_zero(self) -> NDArray[np.bool_]:
-        """Whether a missing value goes elsewhere than zero, per inner node."""
+        """For each inner node, whether a missing value goes to another side than zero."""
         return self.nan_left != (self.threshold >= 0)
 
     def scale(self, factor: float) -> Trees:
@@ -92,14 +92,14 @@ def concatenate(trees: Sequence[Trees]) -> Trees:
 
 
 def from_ensemble(ensemble: Ensemble) -> Trees:
-    """Convert an ensemble; raise if it has sets of categories or zeros that go out of order."""
+    """Convert an ensemble; raise UsageError if it has sets of categories, or zeros that break the order of values."""
     if (ensemble.decision & scoring.CATEGORICAL).any():
         raise UsageError(
             "the model has splits on categories, which this target does not support; export it as "
             "lightgbm-text, or fit it without categorical features."
         )
     threshold = to_float32_threshold(ensemble.threshold)
-    if ensemble.library == "lightgbm":  # the limits of the values that it reads as zero
+    if ensemble.library == "lightgbm":  # move thresholds to the limits of the values that it reads as zero
         is_tiny, is_below = np.abs(ensemble.threshold) <= TINY, ensemble.threshold < 0
         threshold = np.where(is_tiny, np.where(is_below, np.nextafter(-TINY, np.float32(-np.inf)), TINY), threshold)
     return Trees(
@@ -201,7 +201,7 @@ _MAX_DEPTH = 400  # readers of JSON and XML, Python's among them, limit nesting
 
 
 class Position(NamedTuple):
-    """Where an inner node or a leaf is."""
+    """The position of an inner node or a leaf."""
 
     tree: int
     at: int
@@ -212,7 +212,7 @@ class Position(NamedTuple):
 
 
 def fold_trees(trees: Trees, *, leaf: Callable[[Position], T], split: Callable[[Position, T, T], T]) -> list[T]:
-    """Build a nested object from each tree, with that of an inner node made from those of its children."""
+    """Build a nested object from each tree: ``split`` makes the object of an inner node from those of its children."""
 
     def build(tree: int, node: int, depth: int) -> T:
         if depth > _MAX_DEPTH:

@@ -12,7 +12,7 @@ solr                  :math:`x \le t + 10^{-6}` in float32; normalizers, weights
 elasticsearch-linear  the plugins: normalizers and weights in float32
 ====================  ============================================================================
 
-Only files that our writers write are read; a file of another shape raises KeyError or ValueError.
+Only files from our own writers are supported; a file of another form raises KeyError or ValueError.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ZERO = {"lightgbm-text": TINY, "lightgbm-json": TINY, "solr": NEAR_ZERO}
 _LARGEST_VALUE = 1e30  # beyond, differences of features overflow float32
 _SPECIAL = 0.1  # fraction of zeros, and of missing values
 _EPS32, _EPS64 = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
-_ROUNDINGS = 1000  # of a document in a linear model or a net, roughly
+_ROUNDINGS = 1000  # rough number of rounding errors per document in a linear model or a net
 
 
 class _Splits(NamedTuple):
@@ -55,13 +55,13 @@ class _Splits(NamedTuple):
     feature: NDArray[np.int32]
     threshold: NDArray[np.float32]
     size: float
-    """The largest sum of leaves, times the number of additions: what a rounding error is relative to."""
+    """The largest sum of leaves times the number of additions; rounding errors are relative to it."""
 
 
 def verify_scores(
     ranker: Ranker, request: ExportRequest, target: Target, content: bytes, documents: Features | None = None
 ) -> float | None:
-    """Raise if a file scores differently from the ranker, on random documents and on those given.
+    """Raise if a file scores random or given documents differently from the ranker.
 
     Returns the largest difference; None for ONNX without onnxruntime.
     """
@@ -74,7 +74,7 @@ def verify_scores(
     features = make_documents(request, splits, missing=missing)
     if documents is not None:
         features = np.concatenate([features, np.asarray(documents, np.float32)])
-    if target.name in _ZERO:  # values that they read as zero, others may not
+    if target.name in _ZERO:  # small values that these targets read as zero, and others may not
         features[np.abs(features) <= _ZERO[target.name]] = 0.0
     scores = _read_back(target.name, content, features, request.names)
     if scores is None:
@@ -84,7 +84,7 @@ def verify_scores(
     in_float32 = any(isinstance(r, EnsembleRanker) and r.ensemble_.library == "xgboost" for r in rankers)
     sums_float64 = target.name in _FLOAT64 and not in_float32
     size = splits.size if splits else _ROUNDINGS * float(1.0 + np.abs(expected).max())
-    bound = (_EPS64 if sums_float64 else _EPS32) * size  # what rounding explains
+    bound = (_EPS64 if sums_float64 else _EPS32) * size  # the largest difference that rounding explains
     worst = float(np.max(np.abs(scores - expected)))
     if not worst <= bound:
         raise DataError(
@@ -155,7 +155,7 @@ def _read_back(target: str, content: bytes, features: NDArray[np.float32], names
 Float32 = NDArray[np.float32]
 Node = dict[str, Any]
 Visit = Callable[[Node, NDArray[np.int64]], "tuple[NDArray[np.bool_], Node, Node] | float"]
-"""The value of a leaf; of another node, which of these documents go left, and its children."""
+"""For a leaf, its value; for another node, which of these documents go left, and its children."""
 
 _ACTIVATIONS: Mapping[str, Callable[[Float32], Float32]] = {
     "identity": lambda x: x,

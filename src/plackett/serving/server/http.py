@@ -24,13 +24,13 @@ AccessLevel: TypeAlias = Literal["open", "token", "admin"]
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _MAX_UNREAD_BODIES = 32  # bodies of the largest size that may be partly received at a time
 _DRAIN_SECONDS, _DRAIN_BYTES = 1.0, 32 << 20
-"""How long, and how much, a client may go on sending after its body was refused."""
+"""How long, and how much, a client may continue to send after its body was rejected."""
 
 
 class HTTPError(Exception):
     """A request that is refused with a reason.
 
-    ``detail`` says what was received, what is allowed, what to do; never the content of documents.
+    ``detail`` states what was received, what is allowed and what to do, but never the content of documents.
     """
 
     def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
@@ -60,21 +60,21 @@ class AccessPolicy:
     def check_host(self, headers: Headers) -> None:
         """Without a token, answer only requests that are addressed to this machine.
 
-        Otherwise a web page could let its own host name resolve to 127.0.0.1 and read the
-        responses in the browser of a user (DNS rebinding). A request for two hosts is malformed:
-        programs on its way could disagree which one is meant.
+        Otherwise a web page could make its own host name resolve to 127.0.0.1 and read the responses
+        in the browser of a user (DNS rebinding). A request with two hosts is malformed: programs on
+        its way could interpret it differently.
         """
         if len(headers.getlist("host")) > 1:
             raise HTTPError(400, "the request has several Host headers; send one.")
         if self._token is None and _without_port(headers.get("host", "")) not in self._hosts:
             raise HTTPError(
                 403,
-                f"this server answers requests for {', '.join(sorted(self._hosts))} only; to have "
-                "it under another name, start it with a token.",
+                f"this server answers requests for {', '.join(sorted(self._hosts))} only; to use "
+                "another name, start it with a token.",
             )
 
     def check_token(self, headers: Headers, access: AccessLevel) -> None:
-        """Refuse a request without the token, if the server has one; changes always need one."""
+        """Reject a request without the token if the server has one; changes always need a token."""
         if access == "admin" and self._token is None:
             raise HTTPError(403, "this needs a token; start the server with PLACKETT_TOKEN or --token.")
         if access == "open" or self._token is None:
@@ -135,7 +135,7 @@ class BodyReader:
         return b"".join(chunks)
 
     async def _refuse_large(self, stream: AsyncIterator[bytes], size: str) -> None:
-        # A client that is still sending would see a broken connection instead of the reason.
+        # Read on: a client that is still sending would see a broken connection instead of the reason.
         with contextlib.suppress(asyncio.TimeoutError, ClientDisconnect):
             await asyncio.wait_for(_drain(stream), _DRAIN_SECONDS)
         raise HTTPError(

@@ -29,8 +29,8 @@ from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import FeatureNames
 from plackett.serving.server.scanner import Lists
 
-_BATCH_DOCUMENTS = 20_000  # more are not scored together
-# Lists of these lengths together run every compiled loop that a tree model has.
+_BATCH_DOCUMENTS = 20_000  # maximum number of documents that are scored together
+# Together, lists of these lengths run every compiled loop of a tree model.
 _WARM_UP_SIZES = (1, 100, 600)
 _LOCK = threading.RLock()
 
@@ -71,7 +71,7 @@ class Model:
         return scores
 
     def describe(self) -> schemas.ModelInfo:
-        """What clients are told about the model."""
+        """The description of the model for clients."""
         return schemas.ModelInfo(
             name=self.name,
             version=self.version,
@@ -101,7 +101,7 @@ def plain_trees(ranker: Ranker) -> Ensemble | None:
     if ranker.transform_ is not None:
         return None
     if isinstance(ranker, TreeRanker):
-        return ranker._ensemble  # what its predict uses; parsing the trees again doubles memory
+        return ranker._ensemble  # predict uses it too; parsing the trees again would double memory
     if isinstance(ranker, AutoRanker):
         trees, others = ranker._terms
         ensembles = trees.get(None, [])

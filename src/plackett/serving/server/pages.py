@@ -23,13 +23,13 @@ from plackett.serving.server.settings import Settings
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 _REASONS = {
-    400: "The body is not what its content-type says",
+    400: "The body does not match its content-type",
     401: "The token is missing or wrong",
     403: "Not allowed without a token",
     404: "No such model or version",
-    405: "Another method is needed",
+    405: "The method is not allowed here",
     406: "Not available in the requested form",
-    408: "The body came too slowly",
+    408: "The body was sent too slowly",
     409: "Some models could not be loaded; the old ones are still served",
     413: "More bytes, documents or lists than the server accepts",
     415: "Neither JSON nor bytes",
@@ -166,7 +166,7 @@ _REQUEST_BODY = {
 _SIZES_PARAMETER = {
     "name": SIZES_HEADER,
     "in": "header",
-    "description": f"For {BYTES}: the number of documents of each list. [all are one]",
+    "description": f"For {BYTES}: the number of documents of each list. [all documents form one list]",
     "schema": {"type": "string", "pattern": f"^{SIZES_PATTERN}$"},
 }
 
@@ -196,7 +196,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Examples:
-    """Lists that users may try, from ``data``; None makes lists up for each model."""
+    """Lists that users may try, from ``data``; None generates lists for each model."""
 
     data: Dataset | None = None
 

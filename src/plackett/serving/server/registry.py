@@ -3,7 +3,7 @@
 A model comes from ``[name=]path``. The path is a model, or a folder of models that are versions of
 one: the last by name, numbers compared as numbers (``v9`` before ``v10``), is the current version.
 
-A :class:`Catalog` never changes. A reload builds another one and replaces the first in one
+A :class:`Catalog` never changes. A reload builds a new one and replaces the old one in a single
 assignment; a request keeps the model it started with.
 """
 
@@ -170,7 +170,7 @@ class ModelRegistry:
                     if model is not None:
                         models.setdefault(source.name, []).append(model)
             for name, versions in self.catalog.models.items():
-                models.setdefault(name, [versions[-1]])  # the last model is better than none
+                models.setdefault(name, [versions[-1]])  # keep the last model rather than none
             kept = {id(model) for versions in models.values() for model in versions}
             replaced = {(model.name, model.path) for model in report.loaded}
             report.removed.extend(
@@ -184,7 +184,7 @@ def _reload_folder(
     source: ModelSource, folder: Path, old: Model | None, report: ReloadReport, on_error: str
 ) -> Model | None:
     try:
-        # The manifest is written last, and has the hashes of all files.
+        # The manifest is written last and contains the hashes of all files.
         if old is not None and _read_version(folder) == old.version:
             return old
         model = load_model(source.name, folder)

@@ -1,7 +1,7 @@
-"""Bodies of requests: JSON or float32 bytes in, features of lists out, or the reason for refusal.
+"""Bodies of requests: convert JSON or float32 bytes to features of lists, or give the reason for rejection.
 
-JSON bodies are read by the compiled scanner (:mod:`.scanner`). What it leaves, broken bodies above all, is parsed
-again by :mod:`json`, which is slower and finds the reason.
+JSON bodies are read by the compiled scanner (:mod:`.scanner`). Bodies that it cannot read, mostly broken ones, are
+parsed again by :mod:`json`, which is slower and finds the reason.
 """
 
 import json
@@ -38,7 +38,7 @@ class FeatureNames:
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 _EXTRA_BITS, _MIDPOINT = (1 << 29) - 1, 1 << 28  # float64 has 29 bits more than float32
 
-# Parsing makes objects of 30 bytes and more out of two bytes of text: one body at a time.
+# Parsing may turn two bytes of text into an object of 30 bytes or more, so only one body at a time is parsed.
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -59,7 +59,7 @@ _REQUEST_KEYS = ("documents", "lists", "ids", "top", "absent")
 _LIST_KEYS = ("documents", "ids")
 _MAX_NAMES = 5  # in a message
 _MAX_NAME_LENGTH = 60  # in a message
-_MAX_INTEGER_DIGITS = 20  # more than any integer of 64 bits has, with its sign
+_MAX_INTEGER_DIGITS = 20  # at least the length of any 64-bit integer, with its sign
 _FEATURE_TYPES = {int, float, type(None)}
 
 
@@ -94,7 +94,7 @@ def _read_text(text: str, names: FeatureNames, limits: Limits, *, is_exact: bool
         rows = [[_nearest_float32(str(v)) if type(v) is int else v for v in row] for row in rows]
     wide = np.array(rows, np.float64)  # None is NaN
     if not is_exact:
-        # These were rounded from a decimal number; rounding again may not give the nearest float32.
+        # These numbers were rounded from decimals; rounding again may not give the nearest float32.
         is_halfway = wide.view(np.uint64) & np.uint64(_EXTRA_BITS) == _MIDPOINT
         if (is_halfway | ((wide != 0) & (np.abs(wide) < _SMALLEST_NORMAL))).any():
             raise _Undecided
@@ -106,7 +106,7 @@ def _read_text(text: str, names: FeatureNames, limits: Limits, *, is_exact: bool
 
 
 def _parse(text: str, *, is_exact: bool) -> Any:
-    """Plain data of a text; if ``is_exact``, floats and long integers are float32 numbers."""
+    """Parse a text to plain data; if ``is_exact``, floats and long integers become float32 numbers."""
     hooks: Any = {"parse_float": _nearest_float32, "parse_int": _parse_integer} if is_exact else {}
     try:
         return json.loads(text, object_pairs_hook=_check_repeats, parse_constant=_refuse_constant, **hooks)

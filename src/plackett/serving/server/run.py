@@ -1,7 +1,7 @@
 """Running the server: Granian in this process, signals, and checks for changed models.
 
 Granian (Rust, hyper) reads requests without holding the interpreter's lock. For bodies of 100
-documents that is the larger part of the work: on loopback it handled 2.5 times as many of them per
+documents this is the larger part of the work: on loopback, Granian handled 2.5 times as many per
 second as uvicorn with httptools and uvloop.
 """
 
@@ -37,8 +37,8 @@ def serve_app(app: App, *, port: int, on_ready: Callable[[str], None] = lambda _
 def exit_process() -> NoReturn:
     """End the process without finalizing the interpreter.
 
-    A thread of Granian that returns to Python during the finalization aborts the process, so that
-    a clean stop would have an exit code of failure.
+    A thread of Granian that returns to Python during the finalization aborts the process, so a clean
+    stop would have the exit code of a failure.
     """
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,10 +1,11 @@
-"""JSON bodies straight into an array, without a Python object per number.
+"""Parse JSON bodies directly into an array, without a Python object per number.
 
 A body of 100 documents with 136 features has 13,600 numbers. A general parser makes an object of each, under the
-interpreter's lock, before NumPy can take them. Here compiled code goes through the text once and writes float32 numbers
-where they belong, with the lock released: 1.6 times the requests per second of msgspec (``benchmarks/serving.py``).
-It handles well-formed bodies only and gives up on anything else: unusual escapes in names, unknown or repeated names,
-wrong lengths, broken JSON. :mod:`plackett.serving.server.requests` then parses the body again and finds the reason.
+interpreter's lock, before NumPy can use them. Here compiled code reads the text once and writes float32 numbers
+directly to their positions, with the lock released: 1.6 times the requests per second of msgspec
+(``benchmarks/serving.py``). It handles well-formed bodies only and gives up on anything else: unusual escapes in names,
+unknown or repeated names, wrong lengths, broken JSON. :mod:`plackett.serving.server.requests` then parses the body
+again and finds the reason.
 
 Clients name features in the same order in every document, so the feature after the last one is tried first, and the
 hash table of names is seldom needed. Every text ends in :data:`END`, so no loop reads beyond it.
@@ -40,7 +41,7 @@ class Lists:
     ids: tuple[list[Id] | None, ...]
     """The client's ids of the documents of each list, if any."""
     top: int | None = None
-    """How many documents of each list to put in the order."""
+    """How many documents of each list the order contains."""
     is_single: bool = True
     """The request had one list, not a batch of one."""
 
@@ -56,14 +57,14 @@ class Lists:
 
 
 class NameTable(NamedTuple):
-    """Names as compiled code reads them, each as JSON spells it: with letters beyond ASCII as they are, and escaped."""
+    """Names for compiled code, in both spellings of JSON: with non-ASCII letters unchanged, and escaped."""
 
     text: NDArray[np.uint8]
-    """All spellings, one behind the other: those of all features with letters as they are, then the escaped ones."""
+    """All spellings, concatenated: first the unescaped ones of all features, then the escaped ones."""
     offsets: NDArray[np.int64]
-    """Where each spelling begins, and last the end of all."""
+    """Where each spelling begins, and finally the end of all."""
     slots: NDArray[np.int64]
-    """The table: a spelling or -1; a power of two many, at least half of them free."""
+    """The hash table: a spelling or -1 per slot; its size is a power of two, and at least half of it is free."""
 
 
 def make_name_table(names: tuple[str, ...]) -> NameTable:
@@ -86,7 +87,7 @@ def make_name_table(names: tuple[str, ...]) -> NameTable:
 def _is_word(text, start, end, word):  # type: ignore[no-untyped-def]
     if end - start != len(word):
         return False
-    for i in range(len(word)):  # noqa: SIM110 - Numba knows no all()
+    for i in range(len(word)):  # noqa: SIM110 - Numba does not support all()
         if text[start + i] != word[i]:
             return False
     return True
@@ -112,7 +113,7 @@ def _find_slot(names, text, start, end):  # type: ignore[no-untyped-def]
 
 @compiled
 def find_name(names, text, start, end, guess):  # type: ignore[no-untyped-def]
-    """The spelling of a name that stands from ``start`` to ``end``, or -1."""
+    """The number of the spelling from ``start`` to ``end``, or -1."""
     if start == end:
         return -1
     if guess < len(names.offsets) - 1 and _is_name(names, guess, text, start, end):
@@ -188,14 +189,14 @@ def read_value(text, at):  # type: ignore[no-untyped-def]
 def _read_long_number(text, at, first):  # type: ignore[no-untyped-def]
     value, end = decimals.parse_float32(text, at)
     for i in range(first, end):
-        if text[i] == _POINT and not _is_digit(text[i + 1]):  # which JSON has not
+        if text[i] == _POINT and not _is_digit(text[i + 1]):  # not valid in JSON
             return value, GIVE_UP
     return value, end
 
 
 @compiled
 def read_vector(text, at, row):  # type: ignore[no-untyped-def]
-    """Read the numbers of a document from behind its bracket; gives the end."""
+    """Read the numbers of a document, starting after its bracket; returns the end."""
     for j in range(len(row)):
         value, at = read_value(text, skip(text, at))
         if at < 0:
@@ -230,17 +231,17 @@ class ScanArrays(NamedTuple):
 
     features: Features
     seen: NDArray[np.int64]
-    """For each feature the row that had it last, from 1."""
+    """For each feature the last row that had it, from 1."""
     sizes: NDArray[np.int64]
     """Documents of each list."""
     spans: NDArray[np.int64]
-    """Of values that are not read here: their list or -1, begin and end of key and value."""
+    """For values that are not read here: their list or -1, and the begin and end of key and value."""
     counts: NDArray[np.int64]
     """Rows, lists and spans so far, and whether the lists came as a batch."""
 
 
 def empty_target(n_rows: int, n_features: int, n_lists: int) -> ScanArrays:
-    """Allocate a target for so many documents and lists."""
+    """Allocate a target for this number of documents and lists."""
     return ScanArrays(
         features=np.empty((n_rows, n_features), np.float32),
         seen=np.zeros(n_features, np.int64),
@@ -252,7 +253,7 @@ def empty_target(n_rows: int, n_features: int, n_lists: int) -> ScanArrays:
 
 @compiled
 def _end_of_text(text, at, length):  # type: ignore[no-untyped-def]
-    """The quote that ends the text behind ``at``."""
+    """Position of the quote that ends the text after ``at``."""
     at = decimals.find_either(text, at, _QUOTE, _BACKSLASH)
     while at < length and text[at] == _BACKSLASH:
         at = decimals.find_either(text, at + 2, _QUOTE, _BACKSLASH)
@@ -276,7 +277,7 @@ def _read_key(text, at, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def _read_named(text, at, length, row, stamp, seen, rules):  # type: ignore[no-untyped-def]
-    """Read names and numbers of a document from behind its brace; gives the end."""
+    """Read names and numbers of a document, starting after its brace; returns the end."""
     count, guess = 0, 0
     at = skip(text, at)
     more = text[at] != _CLOSE
@@ -304,7 +305,7 @@ def _read_named(text, at, length, row, stamp, seen, rules):  # type: ignore[no-u
 
 @compiled
 def _read_documents(text, at, length, target, rules):  # type: ignore[no-untyped-def]
-    """Read an array of documents into the next rows; gives the end."""
+    """Read an array of documents into the next rows; returns the end."""
     if text[at] != _OPEN_LIST or target.counts[1] == len(target.sizes):
         return GIVE_UP
     first = target.counts[0]
@@ -336,7 +337,7 @@ def _read_documents(text, at, length, target, rules):  # type: ignore[no-untyped
 
 @compiled
 def _end_of_value(text, at, length):  # type: ignore[no-untyped-def]
-    """Where a value ends that another parser will read; it need not be right."""
+    """The end of a value that another parser will read; it need not be correct."""
     depth = 0
     while at < length:
         c = text[at]
@@ -398,7 +399,7 @@ def _read_members(text, at, length, target, rules, inside):  # type: ignore[no-u
 
 @compiled
 def _read_batch(text, at, length, target, rules):  # type: ignore[no-untyped-def]
-    """Read an array of lists; gives the end."""
+    """Read an array of lists; returns the end."""
     if text[at] != _OPEN_LIST:
         return GIVE_UP
     more = True
@@ -414,7 +415,7 @@ def _read_batch(text, at, length, target, rules):  # type: ignore[no-untyped-def
 
 @compiled
 def scan(text, length, target, rules):  # type: ignore[no-untyped-def]
-    """Read a whole body of ``length`` bytes into the target; gives its length, or why not."""
+    """Read a whole body of ``length`` bytes into the target; returns its length, or a code for the failure."""
     end, batch = _read_members(text, skip(text, 0), length, target, rules, -1)
     if end < 0:
         return end
@@ -437,7 +438,7 @@ def scan_body(body: bytes, names: NameTable, limits: Limits) -> Lists | None:
     absent = "refuse" if match is None else match.group(1).decode()
     rules = BodyRules(names, absent == "refuse", _FILL[absent])
     text = np.frombuffer(body + END, np.uint8)
-    # A number and its comma take two bytes: enough rows unless documents leave features out.
+    # A number and its comma take at least two bytes: this is enough rows unless documents omit features.
     n_features = len(names.offsets) // 2
     n_rows = len(body) // (2 * n_features) + _SPARE_ROWS
     most = limits.lists * limits.documents

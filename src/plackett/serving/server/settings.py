@@ -23,9 +23,9 @@ class Limits:
     lists
         Lists of a batch.
     concurrency
-        Requests that are scored or wait for it; further ones get status 503.
+        Requests that are being scored or waiting; others get status 503.
     seconds
-        Time to receive a request, and again to answer it.
+        Time limit for receiving a request, and separately for answering it.
     explained
         Documents of a request for explanations.
     """
@@ -53,8 +53,8 @@ class Settings:
     host, port
         Address to listen at; port 0 selects a free one.
     token
-        What clients must send as ``Authorization: Bearer ...``. None answers every client on this
-        machine and is not allowed for addresses that other machines can reach.
+        What clients must send as ``Authorization: Bearer ...``. With None, every client on this
+        machine is answered; this is not allowed for addresses that other machines can reach.
     limits
         How much one client may ask for.
     threads
@@ -103,5 +103,5 @@ class Settings:
             return True
         try:
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:  # a name, which may stand for any address
+        except ValueError:  # a host name, which may resolve to any address
             return False

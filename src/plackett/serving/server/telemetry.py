@@ -40,10 +40,10 @@ class Log:
                 self._stream.write(json.dumps(line) + "\n")
                 self._stream.flush()
         except (OSError, ValueError):
-            pass  # a closed log is no reason to stop answering
+            pass  # keep answering requests if the log is closed
 
     def failure(self, event: str, error: BaseException, **fields: Any) -> None:
-        """Write where an error occurred; not its message, which may quote a body."""
+        """Write where an error occurred, but not its message, which may quote a body."""
         frames = traceback.extract_tb(error.__traceback__)
         places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
         self.write(event, level="error", error=type(error).__name__, at=places, **fields)
