@@ -1,6 +1,6 @@
 """Ranking data: the Dataset, readers and writers, transforms, cleaning, synthetic data.
 
-:func:`open_data` and :func:`open_data_or_folds` open any source that a user may name.
+:func:`open_data` and :func:`open_data_or_folds` open any supported source of data.
 """
 
 from plackett.data.dataset import Dataset

@@ -40,9 +40,9 @@ from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_
 
 _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
-_LEAST_ROWS, _LEAST_LISTS = 2000, 100  # that are worth a thread
-_BLOCK_IDS = 4096  # at a time, so that they stay in the cache
-SMALL = 1_000_000  # values that NumPy takes some hundredths of a second for
+_LEAST_ROWS, _LEAST_LISTS = 2000, 100  # minimum numbers per thread
+_BLOCK_IDS = 4096  # ids processed at a time, so that they stay in the cache
+SMALL = 1_000_000  # number of values that NumPy processes in a few hundredths of a second
 
 
 def hash_documents(features: Features | csr_array, document_ids: Ids | None = None) -> NDArray[np.uint64]:
@@ -56,7 +56,7 @@ def hash_documents(features: Features | csr_array, document_ids: Ids | None = No
         run_parallel(_hash_sparse, n_docs, bits, *places, seeds, out, least=_LEAST_ROWS)
         return out
     bits = np.ascontiguousarray(features).view(np.uint32)
-    if bits.size <= SMALL:  # what _hash_dense computes, in NumPy
+    if bits.size <= SMALL:  # the same computation as in _hash_dense, in NumPy
         bits = np.where(bits & np.uint32(0x7FFFFFFF) > 0x7F800000, np.uint32(_NAN_BITS), bits)
         columns: Keys = np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(GOLDEN)
         terms = mix_array(bits.astype(np.uint64) + columns)
@@ -140,7 +140,7 @@ class CanonicalOrder:
     def identity(cls, offsets: Offsets, keys: Keys) -> CanonicalOrder:
         """The order of rows that are in canonical order already."""
         order = cls(np.arange(offsets[-1]), np.arange(len(keys)), offsets, keys)
-        order.__dict__["is_identity"] = True  # known without a look at the rows
+        order.__dict__["is_identity"] = True  # known without reading the rows
         return order
 
     @cached_property
@@ -150,7 +150,7 @@ class CanonicalOrder:
 
     @cached_property
     def places(self) -> Rows:
-        """For each row, its place in canonical order."""
+        """For each row, its position in canonical order."""
         return _invert(self.rows)
 
     def sort(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -166,7 +166,7 @@ class CanonicalOrder:
         return values if self.is_identity else values[_invert(self.lists)]
 
     def restrict(self, keep: NDArray[np.bool_]) -> CanonicalOrder:
-        """The order of what is left when only the lists where ``keep`` is true remain."""
+        """The order of the data that remain when only the lists with ``keep`` true are kept."""
         chosen = np.flatnonzero(keep[self.lists])
         documents = np.repeat(keep[self.lists], np.diff(self.offsets))
         rows, lists = self.rows[documents], self.lists[chosen]
@@ -253,7 +253,7 @@ def has_nan(features: Any) -> bool:
     if isinstance(features, PermutedRows):
         features = features.matrix
     values = features if isinstance(features, np.ndarray) else features.data
-    # A sum is NaN if and only if some value is; this needs no mask as large as the features.
+    # A sum is NaN if and only if a value is NaN; this needs no mask as large as the features.
     return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))
 
 

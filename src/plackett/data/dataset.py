@@ -59,10 +59,10 @@ class Dataset:
     weights: NDArray[np.float64] | None = None
     """One per list, or None for equal weights."""
     document_weights: NDArray[np.float64] | None = None
-    """One per row: the factor of its gain. None: all 1."""
+    """One per row: the factor by which the document's gain is multiplied. None: all 1."""
     positions: Rows | None = None
-    """One per row: the position, from 1, at which the document was shown when the labels, which are clicks, were
-    collected; None: not known."""
+    """One per row, for labels that are clicks: the position, from 1, at which the document was shown; None: not
+    known."""
     feature_names: tuple[str, ...] | None = None
     groups: Rows | None = None
     """One per list: lists of the same group, such as impressions of one query, are kept together by
@@ -90,19 +90,19 @@ class Dataset:
         data
             A pandas or polars data frame, an Arrow table, or a mapping from names to columns.
         arrays
-            None: arrays are given to :meth:`from_arrays`, which takes features, labels and query ids.
+            Not allowed: pass arrays (features, labels, query ids) to :meth:`from_arrays`.
         label, query, document, weight
-            The names of these columns. Where the default is absent, other usual names are tried, as
-            in :func:`plackett.read`; ``label=None`` is for data without labels.
+            The names of these columns. If the default is absent, other common names are tried, as in
+            :func:`plackett.read`; ``label=None`` is for data without labels.
         features
             The columns of features, or one column of lists. Default: all remaining columns.
         drop
             Columns to leave out.
         categorical
-            Columns of text or numbers that are categories. Columns of a categorical type with texts
-            are, without being named here.
+            Columns of text or numbers that are categories. Columns of a categorical type with text
+            values need not be named.
         missing
-            "nan" if null and NaN stand for a missing value; otherwise they are refused.
+            "nan" if null and NaN stand for a missing value; otherwise they raise an error.
 
         Examples
         --------
@@ -144,7 +144,7 @@ class Dataset:
         return dataset
 
     def _replace(self, **changes: Any) -> Dataset:
-        """The same rows with some arrays replaced; their order, if it is known, stays unless it is given."""
+        """The same rows with some arrays replaced; the order is kept, if known, unless it is among the changes."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
         return self._make(**{"order": self.__dict__.get("order"), **arrays, **changes})
 
@@ -184,8 +184,8 @@ class Dataset:
             Optional weight of each list: a mapping from query id, one value per list in order of
             first appearance, or one per row (the same in all rows of a list).
         document_weights
-            Optional number per row, not negative: the factor of the document's gain, such as the
-            inverse of its chance of being examined (see ``docs/guide/clicks``).
+            Optional non-negative number per row by which the document's gain is multiplied, such as the
+            inverse of its probability of being examined (see ``docs/guide/clicks``).
         positions
             Optional whole number per row, from 1: where the document was shown, if labels are clicks.
         groups
@@ -196,7 +196,7 @@ class Dataset:
         categorical
             Columns of a table that are categories, though they hold text or numbers.
         missing
-            "nan" if NaN stands for a missing value; otherwise NaN is refused.
+            "nan" if NaN stands for a missing value; otherwise NaN raises an error.
         """
         matrix, names, categories = inputs.as_features(features, categorical)
         n_docs = int(matrix.shape[0])
@@ -238,13 +238,13 @@ class Dataset:
         """Group the rows of a reader; takes over its arrays.
 
         Rows of a query that are not next to each other form one list with a
-        :class:`~plackett.base.errors.DataWarning`, or are refused if ``strict``.
+        :class:`~plackett.base.errors.DataWarning`, or raise a DataError if ``strict``.
         """
         dataset = cls._group(table, table.weights)
         if dataset.is_grouped:
             return dataset
         if strict:
-            # Lists are numbered by first appearance, so the first number that falls belongs to that row.
+            # Lists are numbered by first appearance, so the first smaller number after a larger one is that row.
             row = int(np.argmax(np.diff(dataset.list_of_row) < 0)) + 1
             name = dataset.list_ids[dataset.list_of_row[row]].item()
             text = f"row {row} (counted from 0): query id {name!r} occurs again after rows of other queries; "
@@ -298,9 +298,9 @@ class Dataset:
             label is 1 if it was ever clicked, and its weight grows with the sum of its clicks.
         propensities
             Probability that each position is examined, to correct position bias: a click at position k counts
-            1/propensity, through the weights of list and document. None: it counts 1.
+            1/propensity, through the weights of list and document. None: every click counts 1.
         clip
-            Lower bound of the propensities: less variance for some bias. None: 0.2 for lists by
+            Lower bound of the propensities; it reduces variance and adds some bias. None: 0.2 for lists by
             impression, no bound for lists by query.
         """
         from plackett.data.clicks.lists import lists_from_clicks  # imports this module
@@ -339,7 +339,7 @@ class Dataset:
 
     @cached_property
     def offsets(self) -> Offsets:
-        """Where each list begins, and last the number of rows; for rows grouped by query."""
+        """Where each list begins, followed by the number of rows; for rows grouped by query."""
         if not self.is_grouped:
             raise DataError(
                 "the rows of some queries are not next to each other, so that lists have no "
@@ -457,9 +457,9 @@ class Dataset:
         return self._replace(order=order, features=features, list_of_row=list_of_row, **arrays)
 
     def with_features(self, features: Any) -> Dataset:
-        """Return the same documents with other features; their canonical order stays.
+        """Return the same documents with other features; their canonical order is kept.
 
-        The features may be of any type that :meth:`from_arrays` takes; NaN is a missing value.
+        The features may be of any type that :meth:`from_arrays` accepts; NaN is a missing value.
         """
         matrix, _, _ = inputs.as_features(features)
         if matrix.shape[0] != self.n_docs:
@@ -469,13 +469,13 @@ class Dataset:
         return self._replace(order=self.order, features=matrix, feature_names=names, categories=None)
 
     def without_features(self) -> Dataset:
-        """Return the same documents without features; their canonical order stays."""
+        """Return the same documents without features; their canonical order is kept."""
         return self.with_features(np.empty((self.n_docs, 0), np.float32))
 
     def with_categories(self, categories: inputs.Categories) -> Dataset:
         """Return the same documents, their categories numbered as in ``categories``.
 
-        A value that is not among them becomes NaN, a missing value.
+        A value that does not occur there becomes NaN, a missing value.
         """
         names = self.feature_names or ()
         old: Any = self.features
@@ -491,7 +491,7 @@ class Dataset:
         return self._replace(features=features, categories=categories)
 
     def with_labels(self, labels: ArrayLike) -> Dataset:
-        """Return the same documents with other labels; their canonical order stays."""
+        """Return the same documents with other labels; their canonical order is kept."""
         return self._replace(labels=inputs.as_labels(labels, self.n_docs))
 
     def __repr__(self) -> str:

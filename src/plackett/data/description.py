@@ -1,4 +1,4 @@
-"""Statistics of a data set, as papers on ranking print them, and its fingerprint, by which results name it."""
+"""Statistics of a data set, as in papers on ranking, and its fingerprint, which identifies it in results."""
 
 import hashlib
 from dataclasses import asdict, dataclass

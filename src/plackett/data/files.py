@@ -1,4 +1,4 @@
-"""Files that hold a data set: their formats, how a user names them, options to read them, limits on their size.
+"""Files that hold a data set: formats, ways to name them, options for reading, and limits on their size.
 
 ========  ==========================================================================
 format    files
@@ -9,7 +9,7 @@ csv       .csv and .tsv with a header, also followed by .gz
 mapped    a ``.pkdata`` directory: see :mod:`plackett.data.mapped`
 ========  ==========================================================================
 
-:class:`ReadLimits` keep a small or an endless input from taking all of the machine:
+:class:`ReadLimits` keep a malicious or endless input from exhausting the machine:
 
 =================  ==============================================================================
 max_features       largest feature index of LETOR text; default: in proportion to the text
@@ -17,8 +17,8 @@ max_line_bytes     longest line of text; default 64 MiB
 max_expansion      bytes of text per compressed byte, beyond the first 256 MiB; default 200
 =================  ==============================================================================
 
-Pipes and devices have no size and may never end, so only regular files are opened by name; standard
-input is read where the caller gives ``-``.
+Pipes and devices have no size and may never end, so only regular files are opened by name. The name ``-``
+reads standard input.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from plackett.data.mapped import is_mapped
 STANDARD_INPUT = "-"
 DEFAULT_LINE_BYTES = 64 << 20
 DEFAULT_EXPANSION = 200
-_FREE_BYTES = 256 << 20  # of decompressed text, whatever the size of the file
-_FREE_FEATURES = 1 << 16  # whatever the size of the text
+_FREE_BYTES = 256 << 20  # decompressed text that is always allowed, whatever the size of the file
+_FREE_FEATURES = 1 << 16  # features that are always allowed, whatever the size of the text
 _FREE_MATRIX_BYTES = 1 << 30
-_MATRIX_BYTES_PER_BYTE = 1000  # of text: values are about 10 bytes, so 1 in 250 is not zero
+_MATRIX_BYTES_PER_BYTE = 1000  # matrix bytes per byte of text; a value takes about 10, so 1 in 2500 is nonzero
 
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """What a text may ask for; None stands for the default."""
+    """Limits on what reading a text may consume; None stands for the default."""
 
     max_features: int | None = None
     max_line_bytes: int | None = None
@@ -69,7 +69,7 @@ class ReadLimits:
         return DEFAULT_LINE_BYTES if self.max_line_bytes is None else self.max_line_bytes
 
     def check_line(self, length: int, path: str, *, start: int) -> None:
-        """Refuse a line of this length, or more, that begins at the byte ``start``."""
+        """Raise DataError if a line of at least this length, starting at byte ``start``, is too long."""
         if length > self.line_bytes:
             text = (
                 f"the line from byte {start:,} is longer than {self.line_bytes:,} bytes; if it is right, allow it with "
@@ -77,7 +77,7 @@ class ReadLimits:
             raise DataError(Message(text, Parameter("max_line_bytes", 2 * self.line_bytes)), path=path)
 
     def check_expansion(self, text: int, compressed: int, path: str) -> None:
-        """Refuse a file whose decompressed text is out of proportion to it."""
+        """Raise DataError if the decompressed text is out of proportion to the file."""
         ratio = DEFAULT_EXPANSION if self.max_expansion is None else self.max_expansion
         if text > max(_FREE_BYTES, ratio * compressed):
             sizes = f"{format_bytes(compressed)} of compressed data hold more than {format_bytes(text)}"
@@ -85,7 +85,7 @@ class ReadLimits:
             raise DataError(Message(f"{sizes}; if that is right, allow it with ", allow), path=path)
 
     def excess_width(self, rows: int, width: int, text_bytes: int) -> Message | None:
-        """Why a matrix of this shape is refused for a text of this size; None if it is not."""
+        """Why a matrix of this shape is too large for a text of this size; None if it is not."""
         needed = 4 * rows * width
         if self.max_features is not None:
             if width <= self.max_features:
@@ -131,7 +131,7 @@ class LimitedFile(io.RawIOBase):
 
     @property
     def source_bytes(self) -> int:
-        """How many bytes of the file are read; as many as of the text where it has no position."""
+        """Number of bytes of the file read so far; bytes of text if the file has no position."""
         return self._source.tell() if self._source.seekable() else self._done
 
     def readable(self) -> bool:
@@ -156,7 +156,7 @@ class LimitedFile(io.RawIOBase):
 
 
 def check_memory(rows: int, width: int, path: str) -> None:
-    """Refuse a dense matrix of float32 that the free memory cannot hold."""
+    """Raise DataError for a dense float32 matrix that does not fit in the free memory."""
     needed, free = 4 * rows * width, available_memory()
     if needed > free:
         size = f"{rows:,} rows of {width:,} features would take {format_bytes(needed)} of memory"
@@ -202,17 +202,17 @@ class ReadOptions(ReadLimits):
 
     @property
     def absent(self) -> float:
-        """Value of a feature that a line of text leaves out."""
+        """Value of a feature that a line of text omits."""
         return 0.0 if self.missing is None else float("nan")
 
     def check_width(self, n_features: int, path: str | None) -> None:
-        """Refuse data with another number of features than was given."""
+        """Raise DataError if the number of features differs from the given one."""
         if self.n_features not in (None, n_features):
             parameter = Parameter("n_features", self.n_features)
             raise DataError(Message(f"there are {n_features} features, and ", parameter, " was given."), path=path)
 
     def refuse_columns(self, path: Path, what: str) -> None:
-        """Refuse options that only files with named columns have."""
+        """Raise UsageError for options that apply only to files with named columns."""
         default = ReadOptions()
         for name in ("label", "query", "document", "weight", "features", "drop", "categorical"):
             if getattr(self, name) != getattr(default, name):
@@ -227,7 +227,7 @@ class DataFiles:
     format: Format
     paths: tuple[Path, ...]
     name: str
-    """What error messages call them."""
+    """The name of the data set in error messages."""
 
     @property
     def first(self) -> Path:
@@ -276,7 +276,7 @@ def find_files(source: PathsLike | DataFiles) -> DataFiles:
     files = [file for path in paths for file in (list_shards(path) if path.is_dir() else [path])]
     seen: set[Path] = set()
     for file in files:
-        if file.resolve() in seen:  # such as one given by itself and by its folder: its lists would double
+        if file.resolve() in seen:  # such as a file given directly and through its folder: lists would be duplicated
             raise UsageError(f"{file}: is among the data twice; give each file once.")
         seen.add(file.resolve())
     name = str(paths[0]) if len(paths) == 1 else f"{files[0]} and {len(files) - 1} more"
@@ -294,7 +294,7 @@ def _expand_pattern(path: Path) -> list[Path]:
 
 def list_shards(folder: Path) -> list[Path]:
     """The Parquet files of a folder, sorted by name."""
-    # Writers of shards leave other files whose names start with a dot or an underscore.
+    # Writers of shards create other files whose names start with a dot or an underscore.
     files = [file for file in folder.iterdir() if not file.name.startswith((".", "_"))]
     return sorted(file for file in files if file.suffix.lower() == ".parquet")
 
@@ -349,7 +349,7 @@ def detect_format(path: Path) -> Format | None:
 
 
 def split_name(path: Path) -> SplitName | None:
-    """Which split of a fold a file is by its name (``Train.txt.gz``: train), or None."""
+    """The split of a fold that the name of a file denotes (``Train.txt.gz``: train), or None."""
     if detect_format(path) is None:
         return None
     stem = path.name.lower()

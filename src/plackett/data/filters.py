@@ -4,7 +4,7 @@
 rule                  removes
 ====================  ============================================================================
 conflicting           within a list, every copy of a document that occurs with different labels
-conflicting-features  the same, with documents told by their features even if the data have ids
+conflicting-features  the same, with copies identified by features even if the data have ids
 blank                 lists without a relevant document (no label above 0)
 uniform               lists whose labels are all equal: no document is better than another
 ====================  ============================================================================

@@ -90,19 +90,19 @@ def read_folds(
         The directory.
     known
         The name of a public data set (:data:`plackett.data.known.KNOWN`): MSLR-WEB10K, MSLR-WEB30K, Yahoo set 1 and 2,
-        Istella, Istella-S, and those of LETOR 3 and 4. Files whose numbers of lists, documents or features are not
-        those that its makers published are refused with a DataError that names what differs.
+        Istella, Istella-S, and those of LETOR 3 and 4. If the numbers of lists, documents or features differ from the
+        published ones, a DataError names the differences.
     label, query, document, weight, features, drop, categorical
         The columns of Parquet, Arrow and CSV files, as for :func:`plackett.read`.
     n_features
-        The number of features. By default, text files whose rows leave features out are as wide as the widest file.
+        The number of features. By default, text files whose rows omit features are as wide as the widest file.
     missing, strict, max_features, max_line_bytes, max_expansion
         As for :func:`plackett.read`.
     progress
         Called now and then with the bytes done and the total number of bytes.
     stream
         True leaves the features of all files on disk, as :func:`plackett.stream` does; text files
-        whose rows leave out the last features then need ``n_features``. None decides by size.
+        whose rows omit the last features then need ``n_features``. None decides by size.
     cache
         Folder that keeps streamed features for the next time.
 
@@ -115,7 +115,7 @@ def read_folds(
     expected = None if known is None else find_known(known)
     prefix = "" if expected is None else expected.prefix
     if expected is not None and n_features is None:
-        n_features = expected.features  # of sparse text, such as Yahoo's, each file shows some only
+        n_features = expected.features  # in sparse text, such as Yahoo's, a file may lack the last features
     layout = {name: find_splits(folder, prefix) for name, folder in fold_folders(Path(path)).items()}
     files = _find_copies([file for splits in layout.values() for file in splits.values()])
     columns = (label, query, document, weight, features, n_features, missing, strict, drop, categorical)
@@ -141,7 +141,7 @@ def read_folds(
 
 
 def open_data_or_folds(source: PathsLike, *, stream: bool | None = None, **options: Any) -> Dataset | list[Fold]:
-    """Open whatever a user may name as data: all folds of a directory, or one data set.
+    """Open any supported source of data: all folds of a directory, or one data set.
 
     The arguments are those of :func:`plackett.data.open_data`.
     """
@@ -228,7 +228,7 @@ def _read_all(
     width = _common_width(parts)
     data: dict[Path, Dataset] = {}
     for path in list(parts):
-        part = parts.pop(path)  # so that a table is freed once it is padded
+        part = parts.pop(path)  # pop, so that a table is freed once it is padded
         if isinstance(part, Table):
             if part.n_features < width:
                 wide = np.full((part.n_docs, width), options.absent, np.float32)
@@ -240,7 +240,7 @@ def _read_all(
 
 
 def _common_width(parts: Mapping[Path, Table | Dataset]) -> int:
-    """Number of features of all files, which must have the same where they list all of them, and the same names."""
+    """Number of features of all files; raise DataError if complete files, or feature names, differ."""
     full = {f: p.n_features for f, p in parts.items() if isinstance(p, Dataset) or p.full_rows}
     sparse = {f: p.n_features for f, p in parts.items() if f not in full}
     if not full:
@@ -263,7 +263,7 @@ def _common_width(parts: Mapping[Path, Table | Dataset]) -> int:
 
 
 def join_folds(folds: Sequence[Fold]) -> Dataset:
-    """Every list once: the test lists of several folds, or all parts of one."""
+    """Join folds so that every list occurs once: the test lists of several folds, or all parts of one fold."""
     if len(folds) > 1:
         return concat([fold.test for fold in folds])
     parts = (folds[0].train, folds[0].validation, folds[0].test)
@@ -333,7 +333,7 @@ def split(dataset: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: 
     check_dataset(dataset)
     if isinstance(shares, (int, float)):
         raise DataError(f"shares are one number per part, such as (0.8, 0.2), got {shares!r}.")
-    # Written so that NaN, which compares as false, is refused.
+    # Written so that NaN, for which comparisons are false, raises an error.
     if not (len(shares) and all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-9):
         raise DataError(f"shares must be positive and add up to at most 1, got {tuple(shares)}.")
     places, count = shuffle_lists(dataset, seed=seed)
@@ -346,9 +346,9 @@ def split(dataset: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: 
 
 
 def shuffle_lists(dataset: Dataset, *, seed: int) -> tuple[Rows, int]:
-    """The place of each list in a random order, and the number of places.
+    """The position of each list in a random order, and the number of positions.
 
-    Lists of one group have the same place, so that a split by places keeps them together.
+    Lists of one group have the same position, so that a split by positions keeps them together.
     """
     codes = group_codes(dataset)
     count = int(codes.max()) + 1
@@ -386,7 +386,7 @@ def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
 
 
 def _join_orders(orders: Sequence[CanonicalOrder]) -> CanonicalOrder:
-    """The canonical order of the rows of all parts, without a look at their features."""
+    """The canonical order of the rows of all parts, computed without reading their features."""
     rows, lists = _join_numbers([order.rows for order in orders]), _join_numbers([order.lists for order in orders])
     keys = np.concatenate([order.keys for order in orders])
     sizes = np.concatenate([np.diff(order.offsets) for order in orders])
@@ -396,7 +396,7 @@ def _join_orders(orders: Sequence[CanonicalOrder]) -> CanonicalOrder:
 
 
 def _join(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    # Only what every part has can be kept.
+    # Only arrays that every part has can be kept.
     present = [column for column in columns if column is not None]
     return np.concatenate(present) if len(present) == len(columns) else None
 
@@ -404,7 +404,7 @@ def _join(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
 def _join_filled(
     parts: Sequence[Dataset], name: str, default: Callable[[Dataset], Any], join: Callable[[list[Any]], Any]
 ) -> NDArray[Any] | None:
-    """Join the arrays ``name``; a part that has none gets the default, unless no part has one."""
+    """Join the arrays ``name``; a part without the array gets the default, unless no part has it."""
     columns = [getattr(part, name) for part in parts]
     if all(column is None for column in columns):
         return None
@@ -412,6 +412,6 @@ def _join_filled(
 
 
 def _join_numbers(parts: Sequence[Rows]) -> Rows:
-    """The numbers of all parts; those of a part begin behind the largest of the part before it."""
+    """Join the numbers of all parts; those of each part are shifted above the largest of the part before it."""
     shifts = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in parts)])
     return np.concatenate([numbers + shift for numbers, shift in zip(parts, shifts, strict=False)])

@@ -18,7 +18,7 @@ from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.large_arrays import find_not_finite
 
 Missing: TypeAlias = Literal["nan"] | None
-"""How missing feature values are marked. None: there are none, and NaN is refused."""
+"""How missing feature values are marked. None: there are none, and NaN raises an error."""
 
 
 def _is_a(value: object, library: str, *names: str) -> bool:
@@ -110,7 +110,7 @@ def _from_columns(
 
 
 def _is_category(column: Any) -> bool:
-    """Whether the type of a column of a table is that of categories, which are texts."""
+    """Whether a column of a table has a categorical type with text values."""
     if _is_a(column, "pandas", "Series"):
         return str(column.dtype) == "category" and column.cat.categories.dtype.kind in "OUT"
     if _is_a(column, "polars", "Series"):
@@ -171,7 +171,7 @@ def check_features(
     *,
     first_row: int = 0,
 ) -> None:
-    """Refuse infinite features, and NaN unless it marks a missing value.
+    """Raise DataError for infinite features, and for NaN unless it marks a missing value.
 
     Error messages count rows from ``first_row``.
     """
@@ -259,7 +259,7 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
     if column.dtype.kind == "U":
         return _check_text(column, what)
     if column.dtype.kind == "f" and np.all(np.floor(column) == column) and np.all(np.abs(column) < 2**53):
-        column = column.astype(np.int64)  # pandas turns integers to floats where a table had gaps
+        column = column.astype(np.int64)  # pandas turns integers into floats if a table has gaps
     if column.dtype.kind not in "iu":
         raise DataError(f"{what} must be integers or strings, got {column.dtype}; convert them with astype(str).")
     if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
@@ -300,7 +300,7 @@ def _from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def _check_text(column: NDArray[np.str_], what: str) -> Ids:
-    """Refuse text that a file cannot hold: NUL, and halves of surrogate pairs."""
+    """Raise DataError for text that a file cannot contain: NUL, and halves of surrogate pairs."""
     column = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("="))
     if column.size and column.dtype.itemsize:
         points = column.view(np.uint32).reshape(len(column), -1)
@@ -319,10 +319,10 @@ def _bad_text(row: int, value: str, what: str) -> DataError:
 
 
 def as_weights(weights: Any, names: Ids, codes: Rows) -> NDArray[np.float64]:
-    """One weight per list, in order of first appearance, from any of the forms callers use.
+    """One weight per list, in order of first appearance, from any supported form.
 
-    A mapping from query id to weight, one value per list in order of first appearance, or one
-    value per row that is the same in all rows of a list.
+    The forms are a mapping from query id to weight, one value per list in order of first appearance,
+    and one value per row that is the same in all rows of a list.
     """
     if isinstance(weights, Mapping):
         lacking = [query for query in names.tolist() if query not in weights]
@@ -389,7 +389,7 @@ class Table:
     """
 
     features: Features | csr_array
-    """float32; ``Dataset.from_table`` takes the array over."""
+    """float32; ``Dataset.from_table`` takes ownership of the array."""
     labels: Labels
     query_ids: Ids
     """One per row: int64 or str; with ``run_lengths``, one per run of rows."""
@@ -409,9 +409,9 @@ class Table:
     source: str | None = None
     """Name of the file, for error messages."""
     full_rows: bool = True
-    """False if rows of a text file leave features out, so that its width is only a lower bound."""
+    """False if rows of a text file omit features, so that its width is only a lower bound."""
     run_lengths: Rows | None = None
-    """The number of rows of each run of equal query ids: as text per row, they would be the largest column."""
+    """The number of rows of each run of equal query ids; text ids for every row would be the largest column."""
 
     @property
     def n_docs(self) -> int:

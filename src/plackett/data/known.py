@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """What is published of a data set."""
+    """The published facts about a data set."""
 
     name: str
     lists: int
     documents: int
-    """Of all splits together; in folds, each list counts once."""
+    """For all splits together; in folds, each list counts once."""
     features: int
     splits: Mapping[SplitName, tuple[int, int]] = field(default_factory=dict)
-    """Lists and documents of each split, where there is one split only."""
+    """Lists and documents of each split, if there is only one division."""
     prefix: str = ""
-    """What the names of its files begin with."""
+    """Prefix of the names of its files."""
 
 
 def _yahoo(number: int, **splits: tuple[int, int]) -> KnownSizes:
@@ -80,7 +80,7 @@ def _plain(name: str) -> str:
 
 
 def refuse_other_sizes(known: KnownSizes, folds: Sequence[Fold], path: Path) -> None:
-    """Raise DataError that names every size in which the folds differ from what is published."""
+    """Raise DataError that names every difference between the sizes of the folds and the published ones."""
     differences = []
     first = folds[0]
     if first.train.n_features != known.features:

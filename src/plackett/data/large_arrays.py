@@ -1,9 +1,9 @@
 """Features larger than memory: arrays mapped from files and processed block by block.
 
-Code that reads all features uses :func:`iter_blocks`, which gives the pages of each block back, and what it computes of
-the same size is in a scratch file without a name (:func:`allocate`). Both treat arrays in memory, and mapped ones of up
-to :data:`LARGE_BYTES`, as usual. Checksums of mapped features, CRC-32 of 16 MiB at a time, are checked before their
-first use, so that a data set opens in milliseconds.
+Code that reads all features uses :func:`iter_blocks`, which returns the pages of each block to the system. Results of
+the same size go to a scratch file without a name (:func:`allocate`). Both treat arrays in memory, and mapped ones of up
+to :data:`LARGE_BYTES`, as usual. Checksums of mapped features (CRC-32 of 16 MiB at a time) are checked only before the
+first use of the features, so that a data set opens in milliseconds.
 """
 
 import errno
@@ -44,7 +44,7 @@ def is_large(features: Any) -> TypeGuard[NDArray[Any]]:
 def iter_blocks(features: NDArray[Any], *, multiple: int = 1) -> Iterator[slice]:
     """Yield slices of rows that cover the array; each starts at a multiple of ``multiple``.
 
-    An array in memory is one block. Of a large one, only one block is in memory at a time.
+    An array in memory is one block. For a large array, only one block is in memory at a time.
     """
     if not is_large(features):
         yield slice(0, len(features))
@@ -99,7 +99,7 @@ def scratch_array(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDA
 
 def open_scratch(folder: Path, n_bytes: int | None = None) -> BinaryIO:
     """Open a file without a name, in ``folder`` if it is writable; ``n_bytes`` is for the error."""
-    # The user's choice; else beside the data, whose disk had space for them; else a default.
+    # The user's choice; else next to the data, whose disk had space for them; else a default.
     chosen = os.environ.get(SCRATCH_VARIABLE)
     for parent in [Path(chosen)] if chosen else [folder, Path(tempfile.gettempdir())]:
         try:
@@ -154,7 +154,7 @@ def find_mmap(array: NDArray[Any]) -> mmap.mmap | None:
 def _find_memmap(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
     """The mapped array that this one is a view of, if any.
 
-    Not one of mode "c", whose changes are in memory only: releasing its pages would lose them.
+    Arrays of mode "c" are excluded: their changes are only in memory, and releasing pages would lose them.
     """
     base: Any = array
     while isinstance(base, np.ndarray):
@@ -169,7 +169,7 @@ CHECKSUM_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class _Check:
-    """What the values of a mapped file must satisfy."""
+    """The conditions on the values of a mapped file."""
 
     path: Path
     sums: Sequence[int] | None
@@ -200,8 +200,8 @@ def expect(array: NDArray[Any], path: Path, sums: Sequence[int] | None, *, allow
 def check_before_use(array: Any, progress: Callable[[int, int], object] | None = None) -> bool:
     """Check an array if it is mapped from a data set on disk and not checked yet.
 
-    Returns whether there are checksums; without them, only NaN and infinities are found. An array
-    in memory, or one that was checked, costs nothing.
+    Returns whether there are checksums; without them, only NaN and infinities are found. The call is
+    free for an array in memory or one that was already checked.
     """
     mapping = find_mmap(array) if isinstance(array, np.ndarray) else None
     with _lock:

@@ -69,7 +69,7 @@ class Manifest:
     n_lists: int
     n_features: int
     n_rows: int
-    """One more than the largest of ``rows``: at least how many rows the source had."""
+    """One more than the largest of ``rows``: a lower bound on the number of rows of the source."""
     missing: str | None
     """"nan" if there are missing features."""
     feature_names: tuple[str, ...] | None
@@ -100,7 +100,7 @@ def is_mapped(path: Path) -> bool:
 def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
     """Open a memory-mapped data set; its features are not read.
 
-    Unless ``missing`` is "nan", a set that has NaN is refused.
+    Raises DataError for a set that has NaN, unless ``missing`` is "nan".
     """
     manifest = read_manifest(path)
     if manifest.missing == "nan" and missing is None:
@@ -162,7 +162,7 @@ def row_blocks(n_docs: int, n_features: int, block_bytes: int = _BLOCK_BYTES) ->
 
 
 def refuse_other_directory(target: Path) -> None:
-    """Refuse to replace something that is not a memory-mapped data set."""
+    """Raise UsageError if the target exists and is not a memory-mapped data set."""
     if target.exists() and not is_mapped(target):
         raise DataError(
             "exists and is not a memory-mapped data set, so it is not replaced; choose another name or remove it.",
@@ -191,7 +191,7 @@ def _write_features(dataset: Dataset, path: Path, progress: Callable[[int, int],
     with path.open("wb") as file, explain_full_disk(path.parent, path, needed):
         np.lib.format.write_array_header_1_0(file, header)
         if needed and hasattr(os, "posix_fallocate"):
-            # A full disk is noticed now, not after the hours that it takes to fill it.
+            # Detect a full disk now, not after hours of writing.
             file.flush()
             os.posix_fallocate(file.fileno(), file.tell(), needed)
         for rows in row_blocks(*shape):
@@ -316,7 +316,7 @@ def _load(directory: Path, name: str, manifest: Manifest) -> NDArray[Any]:
 
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
-    """Check the arrays of version 2, but for the contents of features and document ids."""
+    """Check the arrays of version 2, except for the contents of features and document ids."""
     _check_values(arrays, manifest)
     lists, n_lists = arrays["list_of_row"], manifest.n_lists
     if lists.min() < 0 or lists.max() >= n_lists:

@@ -1,6 +1,6 @@
-"""Read a data set into memory, or open it where it does not fit.
+"""Read a data set into memory, or open it on disk if it does not fit.
 
-:func:`open_data` takes any source and decides; :func:`read` always reads into memory;
+:func:`open_data` chooses between the two; :func:`read` always reads into memory;
 :func:`plackett.data.streaming.stream` always leaves the features on disk.
 """
 
@@ -88,30 +88,30 @@ def read(
         directory, the memory-mapped format that :func:`plackett.convert` writes. ``-`` is LETOR text from standard
         input.
     label, query, document, weight
-        Parquet, Arrow and CSV: the names of these columns. Where the default is absent, ``qid`` and ``query``,
-        ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns ``document_id`` (``docid``,
-        ``doc_id``), ``weight`` and ``document_weight`` are used where they occur. A weight is the same in all rows of a
-        list. ``label=None`` is for data without labels: they are zero, and a column with one of the names of labels is
+        Parquet, Arrow and CSV: the names of these columns. If the default is absent, other names are tried: ``qid`` and
+        ``query``; ``relevance``, ``rel``, ``grade``, ``target`` and ``y``. Columns ``document_id`` (``docid``,
+        ``doc_id``), ``weight`` and ``document_weight`` are used if they exist. A weight is the same in all rows of a
+        list. ``label=None`` is for data without labels: labels are zero, and a column with one of the label names is
         not read. Files of :func:`plackett.write` record which columns are features, whatever their names.
     features
-        Parquet, Arrow and CSV: the columns of features, or one of lists. Default: the column
+        Parquet, Arrow and CSV: the columns of features, or one column of lists. Default: the column
         ``features`` if it holds lists, else all remaining columns, in the order of the file.
     n_features
-        LETOR text: the number of features, where rows leave out the last ones. Other formats: it is checked.
+        LETOR text: the number of features, if rows omit the last ones. Other formats: it is checked.
     missing
-        "nan": NaN, null and, in LETOR text, features left out are missing values, which become
-        NaN. Otherwise NaN and null are errors and features left out are 0.
+        "nan": NaN, null and, in LETOR text, omitted features are missing values, which become
+        NaN. Otherwise NaN and null are errors and omitted features are 0.
     drop
         Parquet, Arrow and CSV: columns to leave out.
     categorical
         Parquet, Arrow and CSV: columns of text or numbers that are categories. Columns of Arrow's
-        type dictionary are, without being named here.
+        dictionary type need not be named.
     strict
-        Refuse rows of a query that are not next to each other instead of warning.
+        Raise an error, instead of a warning, if rows of a query are not next to each other.
     max_features
         LETOR text: the largest index allowed. By default, an index that is out of proportion to the
-        text is refused: above 65,536 and above its number of bytes, or one that makes a matrix of
-        more than 1 GiB and 1,000 times the text.
+        text raises an error: one above 65,536 and above the number of bytes of the text, or one that
+        makes a matrix of more than 1 GiB and 1,000 times the text.
     max_line_bytes
         LETOR text: the longest line allowed; 64 MiB by default.
     max_expansion

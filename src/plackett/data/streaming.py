@@ -34,7 +34,7 @@ def stream(
     progress: ByteProgress | None = None,
     **options: Any,
 ) -> Dataset:
-    """Open a data set larger than memory: the result of :func:`plackett.read`, features on disk.
+    """Open a data set larger than memory: like :func:`plackett.read`, but with the features on disk.
 
     Models train on it and score it with the same results, to the bit, as from memory; only labels,
     ids and the like are in memory.
@@ -137,7 +137,7 @@ def _open_cached(files: DataFiles, options: ReadOptions, cache: Path, progress: 
                 f"is not a cache of plackett: it holds {others[0]!r}. Give an empty or new folder", path=str(cache)
             )
     cache.mkdir(parents=True, exist_ok=True)
-    origin_file.unlink(missing_ok=True)  # the data that it describes is about to be replaced
+    origin_file.unlink(missing_ok=True)  # it describes data that are about to be replaced
     write_mapped(spool(files, options, cache, progress), data)
     write_json(origin_file, origin)
     return open_mapped(data, missing=options.missing)
@@ -153,7 +153,7 @@ def _read_json(file: Path) -> Any:
 def spool_text(
     source: Path, options: ReadOptions, folder: Path, *, block_bytes: int, progress: ByteProgress | None = None
 ) -> Dataset:
-    """The data set that reading the text gives, with its features in a scratch file in ``folder``."""
+    """Read text to a data set with its features in a scratch file in ``folder``."""
     parts: list[Table] = []
     with open_scratch(folder) as file:
         for table in iter_tables(
@@ -181,7 +181,7 @@ def spool_text(
         )
     table = join_columns(parts, features, str(source))
     if options.strict:
-        refuse_scattered(table.query_ids, open_text(source))  # names the line
+        refuse_scattered(table.query_ids, open_text(source))  # its error names the line
     return Dataset.from_table(table)
 
 

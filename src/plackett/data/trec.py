@@ -176,16 +176,16 @@ def judge_run(
 ) -> tuple[Dataset, Scores]:
     """Join a run with judgments into lists for metrics.
 
-    The list of a query has the documents retrieved and those judged. A document retrieved but not judged has label 0,
-    as has one with a negative label; one judged but not retrieved has the score minus infinity, which means "not
-    retrieved" to metrics. The data set has no features; ties are ordered by document id.
+    The list of a query has the retrieved and the judged documents. A document that is retrieved but not judged has
+    label 0, like one with a negative label. A document that is judged but not retrieved has the score minus infinity,
+    which means "not retrieved" to metrics. The data set has no features; ties are ordered by document id.
 
     Parameters
     ----------
     run, qrels
         From :func:`read_run` and :func:`read_qrels`.
     missing_queries
-        What to do with judged queries that the run lacks: "omit" them, as trec_eval does, or "zero", keep them with
+        What to do with judged queries that the run lacks: "omit" drops them, as trec_eval does; "zero" keeps them with
         nothing retrieved, as ``trec_eval -c`` does. Queries of the run without judgments are always left out.
 
     Returns
@@ -220,7 +220,7 @@ def write_qrels(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """Write the labels as judgments, in the caller's order of rows.
 
     Documents without ids are named by their rows, counted from 0. Whole labels are written as
-    integers, which trec_eval needs; others in full.
+    integers, as trec_eval requires; other labels are written with all digits.
     """
     queries = _format_ids(dataset.list_ids, "query id")[dataset.list_of_row]
     documents = _format_document_ids(dataset)
@@ -280,7 +280,7 @@ def format_run(dataset: Dataset, scores: ArrayLike, *, tag: str) -> Iterator[str
 
 
 def _refuse_duplicates(queries: NDArray[np.str_], documents: NDArray[np.str_]) -> None:
-    """Refuse a document that a query has twice: readers could not tell which one counts."""
+    """Raise DataError if a query has a document twice: readers could not tell which one counts."""
     order = np.lexsort((documents, queries))
     q, d = queries[order], documents[order]
     again = (q[1:] == q[:-1]) & (d[1:] == d[:-1])
@@ -298,7 +298,7 @@ def _format_document_ids(dataset: Dataset) -> NDArray[np.str_]:
 
 
 def _format_ids(ids: Ids, what: str) -> NDArray[np.str_]:
-    """Ids as text; an id with a blank is refused, as it would become two columns."""
+    """Ids as text; an id with a blank raises DataError, as it would become two columns."""
     text = ids.astype(np.str_)
     for word in text.tolist() if ids.dtype.kind != "i" else ():
         if len(word.split()) != 1 or word != word.strip():

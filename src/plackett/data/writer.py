@@ -30,7 +30,7 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
     .pkdata                               the memory-mapped format
     ====================================  ==========================================================
 
-    All of them keep the order of the rows. A write that fails leaves no partial file. What reading it gives back:
+    All of them keep the order of the rows. A write that fails leaves no partial file. Reading the file restores:
 
     - the memory-mapped format: the same data set in every field. ``missing="nan"`` must be passed
       again where features are missing, as for the other formats.
@@ -121,11 +121,11 @@ def convert(
     progress: ByteProgress | None = None,
     **options: Any,
 ) -> ConvertReport:
-    """Convert a data set to another format; the result is that of reading and writing it.
+    """Convert a data set to another format; the result is the same as reading and writing it.
 
-    LETOR text is streamed into the memory-mapped format and into Parquet and Arrow, and these two
-    into the memory-mapped format: the features are never in memory as a whole, and take space in a
-    scratch file beside the target instead. Other pairs of formats are read and written.
+    LETOR text is streamed to the memory-mapped format and to Parquet and Arrow, and these two to the
+    memory-mapped format: the features are never in memory as a whole, but in a scratch file next to
+    the target. For other pairs of formats, the data set is read into memory and written.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def convert(
     first_total = 1
 
     def advance(done: int, total: int) -> None:
-        """Report that the first pass has gone so far."""
+        """Report the progress of the first pass."""
         nonlocal first_total
         first_total = total
         if progress is not None:

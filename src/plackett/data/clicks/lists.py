@@ -8,15 +8,15 @@ list and document. With U the mean of u over the clicked documents of a list,
 - the weight of a clicked document is u/U, that of any other 1,
 - the weight of a list is kU for an impression with k clicks, and U for a query.
 
-An objective that divides by the gains of a list, which with weights of mean 1 are those of k documents, gives a click
-kU (u/U) / k = u: the unbiased estimate of :math:`\sum_i -\log p_i` over all relevant documents. Without k, clicks of
-impressions with few clicks would count more. (Objectives that add up pairs without dividing, such as RankNet, then
-count a click k times, which is nearly the same for all documents of a query.) For lists by query, u is the sum over the
-impressions of the document, and each query counts by its mean.
+Because document weights have mean 1, the gains of a list add up to those of k documents. An objective that divides by
+them therefore gives a click the weight kU (u/U) / k = u: the unbiased estimate of :math:`\sum_i -\log p_i` over all
+relevant documents. Without k, clicks of impressions with few clicks would count more. (Objectives that add up pairs
+without dividing, such as RankNet, count a click k times, which is nearly the same for all documents of a query.) For
+lists by query, u is the sum over the impressions of the document, and each query counts by its mean.
 
 In lists by impression, a single click at position 20 would count 20 times and the model would fit
 noise, so propensities are clipped at :data:`CLIP` unless another limit is given. In lists by query
-clicks add up first, and nothing is clipped.
+clicks are added up first, and nothing is clipped.
 """
 
 from typing import Any
@@ -90,7 +90,7 @@ def match_documents(log: ClickLog, documents: Dataset) -> Rows:
 
 
 def _common_codes(columns: list[tuple[Ids, Ids]], n_log: int) -> tuple[Rows, Rows]:
-    """Codes of the rows of log and data, equal where all columns are equal."""
+    """Codes of the rows of log and data; two rows have equal codes if all their columns are equal."""
     codes: Rows | None = None
     for log_ids, data_ids in columns:
         if log_ids.dtype.kind != data_ids.dtype.kind:  # 7 and "7" are the same id in files
@@ -119,7 +119,7 @@ def _refuse_absent(absent: NDArray[np.bool_], log: ClickLog) -> None:
 
 
 def _weigh_clicks(log: ClickLog, propensities: Any, clip: float | None) -> NDArray[np.float64]:
-    """What each click counts: the inverse of its propensity; 0 for rows without a click."""
+    """The weight of each click: the inverse of its propensity; 0 for rows without a click."""
     weights = log.clicks.astype(np.float64)
     if propensities is None:
         return weights
@@ -184,7 +184,7 @@ def _divide_weights(lists: Rows, click_weights: NDArray[np.float64]) -> tuple[ND
 
 
 def _make_dataset(documents: Dataset, rows: Rows, clicked: NDArray[np.bool_], names: Ids, **columns: Any) -> Dataset:
-    order = np.argsort(encode_ids(names), kind="stable")  # groups the rows of a list: no warning
+    order = np.argsort(encode_ids(names), kind="stable")  # groups the rows of a list, which avoids a warning
     rows = rows[order]
     table = Table(
         features=take_rows(documents.features, rows),

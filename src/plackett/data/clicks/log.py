@@ -250,7 +250,7 @@ def _check_impressions(log: ClickLog) -> None:
 
 
 def _refuse_pair(bad: NDArray[np.bool_], order: Rows, log: ClickLog, problem: str) -> None:
-    """Refuse the first two neighbors in ``order`` that are marked as bad."""
+    """Raise DataError for the first two neighbors in ``order`` that are marked as bad."""
     if bad.any():
         place = int(np.argmax(bad))
         earlier, later = sorted((int(order[place]), int(order[place + 1])))
@@ -312,7 +312,7 @@ def _read_text(path: Path, columns: Mapping[str, str], progress: ByteProgress | 
     separator = csv_delimiter(path)
     try:
         with open_binary(path, DEFAULT_LIMITS) as file:
-            # A header longer than this is none: csv would read an endless line to its end.
+            # A longer line is not a header: csv would read an endless line to its end.
             head = io.TextIOWrapper(io.BytesIO(io.BufferedReader(file).read(_HEADER_BYTES)), "utf-8", newline="")
             header = next(csv.reader(head, delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
@@ -358,7 +358,7 @@ def _read_columnar(path: Path, columns: Mapping[str, str], progress: ByteProgres
 
 
 def _check_column(column: Any, name: str, file: LogFile) -> Any:
-    """Refuse nulls; text of a file becomes integers if all of it is, in standard notation: no 007, no +7."""
+    """Raise for nulls; convert text to integers if all values are integers in standard notation (not 007 or +7)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,22 +1,23 @@
-r"""Propensities: the chance that each position is examined, and two ways to estimate it.
+r"""Propensities: the probability that each position is examined, and two ways to estimate it.
 
-Under the position-based model a document i (of a query) at position k is clicked with chance :math:`\theta_k\gamma_i`.
-Only products appear, so the :math:`\theta` are known up to a common factor, and only if positions share documents: the
-graph that connects each document with the positions it was shown at must be connected. A document that was never
-clicked gives no information about ratios of :math:`\theta` (its :math:`\gamma` is 0) and is left out.
+Under the position-based model a document i (of a query) at position k is clicked with probability
+:math:`\theta_k\gamma_i`. Only products appear, so the :math:`\theta` can be estimated up to a common factor, and only
+if positions share documents: the graph that connects each document with the positions it was shown at must be
+connected. A document that was never clicked gives no information about ratios of :math:`\theta` (its :math:`\gamma` is
+0) and is left out.
 
 **Expectation maximization** (:func:`estimate_by_em`) needs only an ordinary log in which documents
 were shown at several positions. A document i that is shown :math:`n_{ik}` times at position k is
-clicked :math:`n_{ik}\theta_k\gamma_i` times on average: it attracts at a rate :math:`\gamma_i`, and
-is examined with chance :math:`\theta_k`. The hidden variable is how often it would have attracted
-had it been examined. With counts as Poisson numbers, its mean given the clicks :math:`c_{ik}` is
+clicked :math:`n_{ik}\theta_k\gamma_i` times on average: it attracts at a rate :math:`\gamma_i`, and is
+examined with probability :math:`\theta_k`. The hidden variable is how often it would have attracted if it
+had always been examined. If counts are Poisson, its mean given the clicks :math:`c_{ik}` is
 
 .. math:: a_{ik} = c_{ik} + n_{ik}\gamma_i(1 - \theta_k), \qquad\text{and then}\qquad
     \gamma_i = \frac{\sum_k a_{ik}}{\sum_k n_{ik}}, \quad
     \theta_k = \frac{\sum_i c_{ik}}{\sum_i a_{ik}}.
 
-Clicks are 0 or 1 and not Poisson numbers, and the usual EM (Chuklin, Markov & de Rijke 2015, section 4.1; Wang et al.
-2018) models them so. But there the rate of each document, fitted to a few impressions, biases the estimate of the
+Clicks are 0 or 1, not Poisson, and the usual EM (Chuklin, Markov & de Rijke 2015, section 4.1; Wang et al. 2018) models
+them as 0 or 1. But there the rate of each document is fitted to a few impressions, which biases the estimates of the
 positions however many documents there are. The fixed point here solves :math:`\sum_i (c_{ik} -
 n_{ik}\theta_k\hat\gamma_i) = 0`, which holds on average for any distribution of clicks with the mean above, so it
 converges to the truth with few impressions of each document (the Poisson estimator with fixed effects; Wooldridge
@@ -26,9 +27,9 @@ converges to the truth with few impressions of each document (the Poisson estima
 Plain steps converge slowly where positions are seldom examined, so every two of them are extrapolated (SQUAREM;
 Varadhan & Roland 2008), and the extrapolation is kept if it raises the likelihood.
 
-**Swaps** (:func:`estimate_by_swaps`) need interventions: the same document at two positions, by chance alone. Where
-results are swapped at random (Joachims, Swaminathan & Schnabel 2017: the first with one drawn uniformly), a document's
-relevance does not depend on its position, and for any two positions
+**Swaps** (:func:`estimate_by_swaps`) need interventions: the same document at two positions, at random. If results are
+swapped at random (Joachims, Swaminathan & Schnabel 2017: the first with one drawn uniformly), a document's relevance
+does not depend on its position, and for any two positions
 
 .. math::
 
@@ -66,14 +67,14 @@ from plackett.base.ragged import Rows
 from plackett.data.clicks.log import ClickLog, encode_ids
 from plackett.data.files import PathLike
 
-_LEAST = 1e-12  # smaller rates count as this one, so that logarithms are finite
-_HIGHEST_LOG = 50.0  # of a rate, so that extrapolation does not overflow
+_LEAST = 1e-12  # lower bound on rates, so that logarithms are finite
+_HIGHEST_LOG = 50.0  # upper bound on the logarithm of a rate, so that extrapolation does not overflow
 _SWAP_REMEDY = "swap results at random over more positions, or pass deepest= to pool positions."
 
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """The chance that positions 1, 2, 3 ... are examined.
+    """The probability that positions 1, 2, 3 ... are examined.
 
     Only ratios matter for learning, and only ratios can be estimated from clicks: the largest estimate is 1.
     """
@@ -191,7 +192,7 @@ def count_positions(log: ClickLog, deepest: int | None = None) -> PositionCounts
 
 
 def refuse_unlinked(documents: Rows, positions: Rows, n_positions: int, remedy: str) -> None:
-    """Refuse positions that no chain of documents, each shown at two positions, connects."""
+    """Raise DataError for positions that no chain of documents, each shown at two positions, connects."""
     n_documents = int(documents.max()) + 1
     links = coo_array(
         (np.ones(len(documents)), (positions, n_positions + documents)), shape=(n_positions + n_documents,) * 2
@@ -230,10 +231,10 @@ def estimate_by_em(
     Parameters
     ----------
     log
-        Documents must have been shown at several positions; positions that no chain of such
-        documents connects are refused.
+        Documents must have been shown at several positions, and chains of such documents must connect
+        all positions; otherwise the function raises.
     deepest
-        Positions from it on are pooled; None: each is estimated.
+        Positions from this one on are pooled; None: each position is estimated.
     iterations
         Maximum number of iterations.
     tolerance
@@ -292,7 +293,7 @@ def _em_step(counts: PositionCounts, rates: _Rates) -> _Rates:
     attracted = counts.clicked + hidden * (1.0 - rates.positions[counts.positions])
     positions = _ratio_of_sums(counts.clicked, attracted, counts.positions, counts.n_positions)
     documents = _ratio_of_sums(attracted, counts.shown, counts.documents, counts.n_documents)
-    # Only products matter: with 1 as the largest of positions, steps are the longest.
+    # Only products matter: if the largest value of positions is 1, steps are longest.
     top = positions.max()
     return _Rates(positions / top, documents * top)
 
@@ -329,7 +330,7 @@ def estimate_by_swaps(log: ClickLog, *, deepest: int | None = None) -> Propensit
         A log of an experiment that swaps results at random, or of rankers that changed; the
         position of a document must not depend on its relevance.
     deepest
-        Positions from it on are pooled; None: each is estimated.
+        Positions from this one on are pooled; None: each position is estimated.
     """
     counts = count_positions(log, deepest)
     pairs, ratios, variances = _log_ratios(counts)
@@ -338,7 +339,7 @@ def estimate_by_swaps(log: ClickLog, *, deepest: int | None = None) -> Propensit
             "no document was shown, and clicked, at two positions: there is no intervention to "
             f"learn from; {_SWAP_REMEDY}"
         )
-    # A pair of positions connects them as a document would.
+    # A pair of positions acts like a document that connects them.
     seen = np.unique(counts.positions[counts.clicked > 0])
     links = np.append(np.repeat(np.arange(len(pairs)), 2), len(pairs) + np.arange(len(seen)))
     refuse_unlinked(links, np.append(pairs, seen), counts.n_positions, _SWAP_REMEDY)

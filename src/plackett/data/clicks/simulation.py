@@ -3,16 +3,16 @@ r"""Simulated clicks on the lists of a data set: click models, and impressions d
 An impression depends only on the seed, the key of its list and its number: not on threads, other
 lists or the number of impressions.
 
-Both click models give each label a chance :math:`c_y` that an examined document is clicked; that of label
-0 is noise: clicks on irrelevant documents. They differ in which documents are examined:
+Both click models give each label a probability :math:`c_y` that an examined document is clicked; that of label
+0 is noise: clicks on irrelevant documents. The models differ in which documents are examined:
 
-- :class:`PositionModel`: position k with chance :math:`k^{-\eta}`, whatever is above it (Richardson
+- :class:`PositionModel`: position k with probability :math:`k^{-\eta}`, whatever is above it (Richardson
   et al. 2007; the simulations of Joachims et al. 2017 and Ai et al. 2018).
-- :class:`CascadeModel`: from the top, one after the other; after a click the user stops with a chance that may depend
-  on the label (Craswell et al. 2008 stop at the first click; Guo et al. 2009 may go on).
+- :class:`CascadeModel`: documents from the top, one after the other; after a click the user stops with a probability
+  that may depend on the label (Craswell et al. 2008: always; Guo et al. 2009: not always).
 
 =========================  ========================================================================
-preset                     what it is
+preset                     definition
 =========================  ========================================================================
 bruch2021                  cascade, first click ends, .05 .3 .5 .7 .95 (Bruch 2021, section 5.5)
 hofmann2013-perfect        cascade, never stops, 0 .2 .4 .8 1 (Hofmann et al. 2013)
@@ -52,12 +52,12 @@ def _check_chances(what: str, chances: tuple[float, ...]) -> None:
 
 @dataclass(frozen=True)
 class ClickModel(ABC):
-    """Base of click models: the chance of a click on an examined document, by label.
+    """Base of click models: the probability of a click on an examined document, by label.
 
     Parameters
     ----------
     clicks
-        Chances for the labels 0, 1, 2 ...; data may have fewer levels.
+        Probabilities for the labels 0, 1, 2 ...; data may have fewer levels.
     """
 
     clicks: tuple[float, ...]
@@ -67,29 +67,29 @@ class ClickModel(ABC):
 
     @abstractmethod
     def examination(self, n_positions: int) -> NDArray[np.float64]:
-        """Chance that each position is examined; in a cascade, while the user goes on: 1."""
+        """Probability that each position is examined; 1 in a cascade, until the user stops."""
 
     @abstractmethod
     def stopping(self, labels: Labels) -> NDArray[np.float64]:
-        """For each document, the chance that a click on it is the last."""
+        """For each document, the probability that a click on it is the last."""
 
     def attraction(self, labels: Labels) -> NDArray[np.float64]:
-        """For each document, the chance of a click if it is examined."""
+        """For each document, the probability of a click if it is examined."""
         return _look_up(self.clicks, labels)
 
     def with_noise(self: Model, chance: float) -> Model:
-        """Return the same model with another chance of a click on an irrelevant document."""
+        """Return the same model with another probability of a click on an irrelevant document."""
         return replace(self, clicks=(chance, *self.clicks[1:]))
 
 
 @dataclass(frozen=True)
 class PositionModel(ClickModel):
-    """Position-based model: position k is examined with chance k to the power -eta.
+    """Position-based model: position k is examined with probability k to the power -eta.
 
     Parameters
     ----------
     clicks
-        Chances of a click on an examined document of label 0, 1, 2 ...
+        Probabilities of a click on an examined document of label 0, 1, 2 ...
     eta
         Strength of the bias; 0: every position is examined.
     """
@@ -111,14 +111,14 @@ class PositionModel(ClickModel):
 
 @dataclass(frozen=True)
 class CascadeModel(ClickModel):
-    """Cascade model: documents are examined from the top until a click ends it.
+    """Cascade model: documents are examined from the top until a click ends the session.
 
     Parameters
     ----------
     clicks
-        Chances of a click on an examined document of label 0, 1, 2 ...
+        Probabilities of a click on an examined document of label 0, 1, 2 ...
     stops
-        Chances, by label, that a click is the last; None: the first click ends it.
+        Probabilities, by label, that a click is the last; None: the first click is the last.
     """
 
     clicks: tuple[float, ...] = (0.05, 0.3, 0.5, 0.7, 0.95)
@@ -163,7 +163,7 @@ def click_model(name: str | ClickModel) -> ClickModel:
 
 
 def _look_up(chances: tuple[float, ...], labels: Labels) -> NDArray[np.float64]:
-    """The chance of each label."""
+    """The probability for each label."""
     levels = labels.astype(np.int64)
     unknown = (levels != labels) | (levels >= len(chances))
     if unknown.any():
@@ -174,7 +174,7 @@ def _look_up(chances: tuple[float, ...], labels: Labels) -> NDArray[np.float64]:
     return np.asarray(chances, dtype=np.float64)[levels]
 
 
-_CLICKS = 0x636C69636B73  # keeps clicks apart from other noise of the same seed and list
+_CLICKS = 0x636C69636B73  # makes clicks independent of other noise with the same seed and list
 
 
 def simulate(
@@ -230,7 +230,7 @@ def simulate(
         )
     if log not in ("shown", "examined"):
         raise UsageError(f'log must be "shown" or "examined", got {log!r}.')
-    # Within a list the draws go by the canonical order of its documents.
+    # Within a list, random numbers are drawn in the canonical order of its documents.
     keys, rows = dataset.keys, np.lexsort((dataset.order.places, dataset.list_of_row))
     score_array = np.empty(0)
     if scores is not None:

@@ -86,10 +86,10 @@ def _stamp(path: Path) -> _FileStamp | None:
 
 
 def spool(files: ColumnarFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None = None) -> Dataset:
-    """The data set that reading the files gives, with its features in a scratch file.
+    """Read files to a data set with its features in a scratch file.
 
-    The file is in ``folder`` and takes the size of the features as float32. Of the options, ``missing`` and ``strict``
-    are used.
+    The scratch file is in ``folder`` and has the size of the features as float32. Only the options ``missing`` and
+    ``strict`` are used.
     """
     features = scratch_array(folder, (files.n_docs, files.n_features), np.float32)
     with refuse_changes(files):
@@ -99,7 +99,7 @@ def spool(files: ColumnarFiles, options: ReadOptions, folder: Path, progress: By
 def iter_list_blocks(files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None) -> Iterator[Dataset]:
     """Yield data sets of a few thousand documents in whole lists, in the order of the files.
 
-    ``rows`` count through all files from 0. Files without a document are refused.
+    ``rows`` count through all files from 0. Raises DataError for files without a document.
     """
     first, seen = 0, set[Any]()
     with refuse_changes(files):
@@ -133,7 +133,7 @@ def _cut_at_lists(tables: Iterator[Table], row_bytes: int) -> Iterator[Table]:
         if last_list > 0:
             yield _slice_table(joined, 0, last_list)
         waiting = [_slice_table(joined, last_list, joined.n_docs)]
-        # Avoids joining a list that is longer than a block again for each block.
+        # This avoids joining a list that is longer than a block again for each block.
         wanted = max(least, 2 * waiting[0].n_docs)
     if waiting:
         yield _join_tables(waiting)

@@ -45,13 +45,13 @@ def name_file_in_errors(path: Path | None, kind: str = "Parquet or Arrow file") 
         if os.strerror(errno.ENOMEM) in str(error):  # Arrow does not set the error number
             raise MemoryError(f"{name}: {error}") from error
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "unreadable"
-        if reason.startswith("Unknown error: Wrapping"):  # of text in an object of Python
+        if reason.startswith("Unknown error: Wrapping"):  # an error about text in a Python object
             reason = "text that is not UTF-8"
         raise DataError(f"not a readable {kind}: {reason}", path=name) from error
 
 
 PARQUET = ".parquet"
-_BATCH_ROWS = 16_384  # fewer cost more time per column: measured with 136 columns
+_BATCH_ROWS = 16_384  # smaller batches take more time per column, measured with 136 columns
 _BATCH_VALUES = 1 << 22
 _IPC_MAGIC = b"ARROW1"
 
@@ -78,7 +78,7 @@ class Shard:
             with pa.memory_map(str(self.path)) as source:
                 for batch in _ipc_batches(_ipc_reader(source)):
                     selected = batch.select(list(columns))
-                    # Arrow trusts the offsets of strings and lists in a file: wrong ones crash.
+                    # Arrow trusts the offsets of strings and lists in a file: wrong offsets would crash.
                     selected.validate(full=True)
                     for start in range(0, batch.num_rows, rows):
                         yield selected.slice(start, rows)
@@ -125,7 +125,7 @@ def read_columns(files: ColumnarFiles, options: ReadOptions, progress: ByteProgr
 
 
 def read_into(features: Features, files: ColumnarFiles, options: ReadOptions, progress: ByteProgress | None) -> Dataset:
-    """Read all rows, in the order of the files; ``features`` receives theirs."""
+    """Read all rows, in the order of the files; their features are written to ``features``."""
     buffer = RowBuffer(files.roles, features, find_categories(files.roles, files.shards), {})
     hashes: list[NDArray[np.uint64]] = []
     large, first, step = is_large(features), 0, rows_per_block(4 * files.n_features)
@@ -177,8 +177,8 @@ _IDS = {"query_ids": "query", "document_ids": "document", "groups": "group"}
 class RowBuffer:
     """Arrays for a known number of rows, filled batch by batch.
 
-    ``categories`` are those of all rows, also where these are some of them; ``id_kinds`` receives the type of each kind
-    of ids and is shared by buffers that must agree.
+    ``categories`` are those of all rows of the data set, even if the buffer holds only some of them. ``id_kinds``
+    receives the type of each kind of ids and is shared by buffers that must agree.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class RowBuffer:
     def add(self, batch: pa.RecordBatch, row: int, missing: inputs.Missing) -> slice:
         """Copy and check the values of a batch, and return its rows here; ``row`` is its first row in its file."""
         rows, roles = slice(self.n_filled, self.n_filled + batch.num_rows), self.roles
-        with np.errstate(over="ignore"):  # overflow gives inf, which the checks refuse
+        with np.errstate(over="ignore"):  # overflow gives inf, for which the checks raise
             if roles.label is not None:
                 self.labels[rows] = inputs.as_column(_not_null(batch, roles.label, row))
             for field, values in self.numbers.items():
@@ -272,7 +272,7 @@ class RowBuffer:
 
 def find_categories(roles: Roles, sources: Sequence[Shard | pa.Table]) -> inputs.Categories | None:
     """The values of all features that hold categories, in alphabetical order; reads these columns."""
-    # A shard may lack values, so that its column has another type.
+    # A shard may lack some values, and its column may then have another type.
     types = [{name: source.schema.field(name).type for name in roles.features} for source in sources]
     names = [name for name in roles.features if name in roles.categorical or any(is_category(t[name]) for t in types)]
     values: dict[str, set[str]] = {name: set() for name in names}
@@ -375,7 +375,7 @@ def read_csv(path: Path, options: ReadOptions) -> inputs.Table:
 
 
 def csv_delimiter(path: Path) -> str:
-    """What separates the columns of a .csv or .tsv file, also one that ends in .gz."""
+    """The separator of the columns of a .csv or .tsv file, also one that ends in .gz."""
     return "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
@@ -391,7 +391,7 @@ def column_names(files: DataFiles) -> list[str]:
 
 @name_file_in_errors(None, "table")
 def read_frame(frame: Any, options: ReadOptions, *, source: str | None = None) -> inputs.Table:
-    """The rows of a table of any library, checked, in their order; error messages call it ``source``."""
+    """The checked rows of a table of any library, in order; error messages call it ``source``."""
     table = as_arrow(frame)
     roles = find_roles(table.schema, options)
     check_types(table.schema, roles)
@@ -412,7 +412,7 @@ def read_frame(frame: Any, options: ReadOptions, *, source: str | None = None) -
 
 
 def as_categories(column: Any) -> pa.DictionaryArray:
-    """A column of text or numbers, of any library, as texts with a dictionary; NaN is null."""
+    """A column of text or numbers, of any library, as dictionary-encoded strings; NaN is null."""
     if not isinstance(column, (pa.Array, pa.ChunkedArray)):
         column = column.to_arrow() if hasattr(column, "to_arrow") else pa.Array.from_pandas(column)
     if isinstance(column, pa.ChunkedArray):

@@ -65,7 +65,7 @@ def find_roles(schema: pa.Schema, options: ReadOptions) -> Roles:
 
     A column with a default name may also have one of its aliases (``qid``, ``relevance`` ...) if
     only one of them is present. ``document_id``, ``weight`` and ``document_weight`` have their role
-    where they occur, unless ``features`` names them or the file notes that they are features.
+    if they exist, unless ``features`` names them or the file notes that they are features.
     ``position`` and ``group_id`` often mean something else: they have a role only in files that plackett wrote.
     """
     names, note = _check_distinct(schema.names), read_note(schema)
@@ -108,7 +108,7 @@ def find_roles(schema: pa.Schema, options: ReadOptions) -> Roles:
 
 
 def check_types(schema: pa.Schema, roles: Roles) -> None:
-    """Refuse a file that lacks a column, or whose columns have types that cannot be read."""
+    """Raise DataError for a file that lacks a column, or whose columns have types that cannot be read."""
     names = set(_check_distinct(schema.names))
     for name in roles.columns:
         if name not in names:
@@ -161,7 +161,7 @@ def read_note(schema: pa.Schema) -> FeatureNote | None:
 
 
 def refuse_other_roles(schema: pa.Schema, first: pa.Schema, columns: Sequence[str]) -> None:
-    """Refuse a file in which a column has another role than in the first file."""
+    """Raise DataError for a file in which a column has another role than in the first file."""
     note, expected = read_note(schema), read_note(first)
     if note is None or expected is None:
         return
@@ -191,7 +191,7 @@ def is_category(kind: pa.DataType) -> bool:
 
 
 def say_columns(roles: Roles, schema: pa.Schema) -> None:
-    """Log which columns were taken; warn of features whose names are those of something else."""
+    """Log which columns are used; warn of features whose names suggest another role."""
     if read_note(schema) is not None:
         return  # the file states which columns are features
     odd = [name for name in roles.features if _NOT_A_FEATURE.search(name)]

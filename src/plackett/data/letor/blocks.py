@@ -25,7 +25,7 @@ from plackett.base.files import require_regular
 from plackett.data.files import DEFAULT_LIMITS, STANDARD_INPUT, LimitedFile, ReadLimits, open_binary
 
 PIECE_BYTES = 4 << 20
-_PIECES, _LEAST_PIECE = 16, 1 << 18  # a small file is cut into so many pieces, so that threads share it evenly
+_PIECES, _LEAST_PIECE = 16, 1 << 18  # number of pieces of a small file, so that threads share it evenly
 STREAM_BYTES = 64 << 20
 _BOM = b"\xef\xbb\xbf"
 _ZEROS = bytes(PADDING)

@@ -1,4 +1,4 @@
-"""Parse one line in Python that the compiled parser rejects: it needs exact arithmetic, or is wrong.
+"""Parse a line in Python that the compiled parser rejects because it needs exact arithmetic or is wrong.
 
 A :class:`LineError` says what was found, where, and what is allowed.
 """
@@ -40,7 +40,7 @@ class LineRules:
     n_features: int | None = None
     """Largest index allowed."""
     absent: float = 0.0
-    """Value of an index that a line leaves out; NaN also allows NaN to be written."""
+    """Value of an index that a line omits; NaN also allows ``nan`` in the text."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def read_line(line: bytes, rules: LineRules) -> ParsedLine | None:
     """Parse a line with its newline; None if it holds only blanks or a comment."""
     content = line.removesuffix(b"\n").removesuffix(b"\r")
     if (lone := content.find(b"\r")) >= 0:
-        # Checked first: the rest was meant as another line, so other messages would mislead.
+        # Checked first: the rest was meant as another line, so other messages would be misleading.
         raise LineError("CR without LF; lines must end in LF or CRLF", lone + 1)
     data, _, comment = content.partition(b"#")
     tokens = [(match.group(), match.start() + 1) for match in _TOKEN.finditer(data)]

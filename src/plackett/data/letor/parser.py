@@ -1,12 +1,12 @@
 """The compiled parser: lines of text to rows of arrays.
 
-:func:`survey` counts rows and features, so that arrays are allocated once; indices rise, so that it looks at the last
-token of each line only. :func:`parse_rows` reads short decimals and ASCII, and :func:`parse_any_rows`, not compiled for
-most files, goes on where it stops. Lines that neither reads are left to :mod:`plackett.data.letor.errors`, which has
-all messages.
+:func:`survey` counts rows and features, so that arrays are allocated once; it reads only the last token of each line,
+because indices are ascending. :func:`parse_rows` reads short decimals and ASCII. :func:`parse_any_rows` continues where
+it stops; for most files it is not needed and not compiled. Lines that neither can read are left to
+:mod:`plackett.data.letor.errors`, which has all messages.
 
-Document ids are in comments: LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``, others the id
-alone.
+Document ids are in comments: LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``, others only the
+id.
 """
 
 from typing import Any, NamedTuple
@@ -37,10 +37,10 @@ _LARGEST = np.iinfo(np.int64).max
 _KNOWN_COLUMNS = 1 << 16  # columns whose index is compared as a word
 
 LONGEST = 256
-"""An array of strings takes the length of the longest for each; longer ids are objects."""
-_DECODED = 2000  # strings that are decoded together: the arrays that this takes stay small
+"""An array of strings uses the length of the longest for all; longer ids are stored as objects."""
+_DECODED = 2000  # strings that are decoded together, so that temporary arrays stay small
 LARGEST_INDEX = 9 * 10**17 - 1
-"""Larger indices count as its successor, ten times which still fits an int64."""
+"""Larger indices are replaced with this number plus one; ten times that still fits in an int64."""
 
 
 @compiled

@@ -51,8 +51,8 @@ def read_table(
     """Read a whole file: text, text compressed as ``.gz`` or ``.xz``, or ``-`` for standard input.
 
     The width is ``n_features``, by default the largest index; an index above it is an error. With ``missing="nan"``
-    features may be ``nan``, and those that a line leaves out are NaN; by default they are 0 and ``nan`` is an error.
-    ``strict`` refuses a query id that occurs again after lines of other queries.
+    features may be ``nan``, and those that a line omits are NaN; by default they are 0 and ``nan`` is an error.
+    With ``strict``, a query id that occurs again after lines of other queries is an error.
 
     Query ids are int64 if all of them are plain integers, else strings; document ids come from the comments, and are
     None if no line names one. A DataError names the first line that is wrong, and the reason.
@@ -95,7 +95,7 @@ def iter_tables(
 
 @dataclass
 class _ReadJob:
-    """One file being read: what all its blocks share."""
+    """The state of a file being read that all its blocks share."""
 
     file: TextFile
     rules: LineRules
@@ -235,7 +235,7 @@ def _parse_piece(task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...]
 
 
 def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job: _ReadJob) -> None:
-    """Refuse a matrix that is out of proportion to the text, or that does not fit in memory.
+    """Raise DataError for a matrix that is out of proportion to the text, or that does not fit in memory.
 
     An error in an earlier line is reported instead.
     """
@@ -272,8 +272,8 @@ def _join_parts(parts: list[Table], absent: float, path: str) -> Table:
     width = max(part.n_features for part in parts)
     check_memory(sum(part.n_docs * (width - part.n_features) for part in parts), 1, path)
     table = join_columns(parts, np.empty((sum(part.n_docs for part in parts), width), np.float32), path)
-    # A new array takes up memory only as it is written, and each part is freed once copied: there
-    # are never two whole matrices.
+    # A new array uses memory only as it is written, and each part is freed once copied, so there are
+    # never two whole matrices in memory.
     start = 0
     parts.reverse()
     while parts:

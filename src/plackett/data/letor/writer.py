@@ -2,9 +2,9 @@ r"""Write LETOR/SVMlight text that :func:`.read_table` reads back to the same ta
 
 Each float32 is written as the shortest decimal that reads back as the same float32. For n = 6, 7, 8, 9 digits the
 n-digit decimal nearest to the number is converted back with the reader's rounding
-(:func:`~plackett.base.decimals.nearest_float32`) until it gives the number again; nine digits always do. No two
+(:func:`~plackett.base.decimals.nearest_float32`) until it gives the number again; nine digits always suffice. No two
 decimals of six digits have the same float32 (FLT_DIG in C), so a shorter decimal is the one of six digits without its
-last zeros. Below 2**-126 that does not hold, and n starts at 1.
+trailing zeros. Below 2**-126 this does not hold, and n starts at 1.
 """
 
 import gzip
@@ -74,8 +74,8 @@ def write_table(
     features, labels, query_ids, document_ids
         One row per document; ids are integers or strings without blanks.
     sparse
-        Leave zeros out. Such a file does not determine the number of features, and cannot hold NaN:
-        a reader that allows missing values reads features left out as missing.
+        Omit zeros. Such a file does not determine the number of features, and cannot contain NaN:
+        a reader that allows missing values reads omitted features as missing.
 
     Examples
     --------

@@ -13,12 +13,12 @@ binary     home-page finding (HP2003, LETOR 3.0): 64 features scaled within each
            1, one relevant document in most lists and never more than three
 =========  =======================================================================================
 
-The distributions (:mod:`plackett.data.synthetic.generators`) are fixed; the seed draws lists from
-them, so two seeds are train and test of one problem. Relevance is not linear in the features,
-depends on a hidden intent of the query, and is judged with noise.
+The distributions (:mod:`plackett.data.synthetic.generators`) are fixed; the seed selects the lists drawn
+from them, so two seeds give training and test data of the same problem. Relevance is not linear in the
+features, depends on a hidden intent of the query, and is judged with noise.
 
-List i of a seed does not depend on ``n_lists``. The output of a version never changes (tests check
-its hashes); :data:`VERSION` is raised when it does.
+List i of a seed does not depend on ``n_lists``. The output changes only when :data:`VERSION` is raised
+(tests check its hashes).
 """
 
 from dataclasses import dataclass

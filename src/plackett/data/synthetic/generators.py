@@ -2,9 +2,9 @@ r"""Generators of synthetic data: two simulated worlds, and the random numbers t
 
 **Random numbers.** Each list has a stream of its own, keyed by (seed, list, purpose): SplitMix64, started at the hash
 of its key. It is defined by integer arithmetic in this project, so it never changes, and list i does not depend on the
-number of lists. Other draws are computed from its uniform ones by fixed formulas. Their logarithms and cosines may
-differ in the last of 53 bits between mathematical libraries; features are rounded to float32 at the end, which hides
-that except for about one value in 10^8.
+number of lists. Other random numbers are computed from its uniform ones by fixed formulas. Their logarithms and cosines
+may differ in the last of 53 bits between mathematical libraries; features are rounded to float32 at the end, which
+removes the difference except for about one value in 10^8.
 
 **Factors** (:func:`factor_lists`): anonymous features in [0, 1], many of them sparse or constant,
 in the shape of the Yahoo! data. Every list has query traits, every document page traits and match
@@ -18,9 +18,9 @@ its whole group is zero. Some are coarse (steps), some cut off at one half, so z
 Relevance multiplies match and page traits, saturates, and weights them by a query trait.
 
 **Pages** (:func:`page_lists`): a simulated web of queries with terms and an intent, and pages with words, links, clicks
-and quality. A page has hidden traits: how well it matches the topic, authority, quality, length, spam. They show only
-through counts and scores. Its relevance depends on the intent of the query, which is not a feature but correlates with
-the number and rarity of its terms:
+and quality. A page has hidden traits: how well it matches the topic, authority, quality, length, spam. They affect the
+features only through counts and scores. Its relevance depends on the intent of the query, which is not a feature but
+correlates with the number and rarity of the query's terms:
 
 ===========  ==================================================================================
 intent       relevance grows with
@@ -375,7 +375,7 @@ def _draw_words(state, traits, idf, counts, lengths):  # type: ignore[no-untyped
 
 @compiled
 def page_relevance(traits, intent):  # type: ignore[no-untyped-def]
-    """Relevance of a page to an intent, before noise; mean and spread are similar for all."""
+    """Relevance of a page to an intent, before noise; mean and spread are similar for all intents."""
     if intent == NAVIGATE:
         named = logistic(2.5 * (0.7 * traits[TITLE] + 0.5 * traits[URL] + 0.4 * traits[TOPIC]))
         value = 5.5 * named * logistic(2.2 * traits[AUTHORITY]) - 1.4 - 0.3 * traits[LENGTH]

@@ -1,6 +1,6 @@
 """Transforms of features: fitted to the training data, and stored with the model as numbers.
 
-A dictionary of ``to_dict`` holds a name, a version and numbers; all of it is checked when it is
+The dictionary that ``to_dict`` returns has a name, a version and numbers; all of it is checked when it is
 read, and nothing in it is executed.
 """
 

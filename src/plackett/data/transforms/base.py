@@ -12,8 +12,8 @@ All transforms follow these rules:
   blocks of whole lists (:func:`apply_in_blocks`).
 - Features are finite or NaN, as :class:`~plackett.data.dataset.Dataset` has checked. NaN stays
   NaN, except under ``impute``; it is ignored in fitting. No result is infinite.
-- Features stored as CSR stay CSR where zeros stay zeros (``log1p``). The other transforms refuse
-  them: the result would be dense and may not fit in memory.
+- Features stored as CSR stay CSR if the transform keeps zeros (``log1p``). The other transforms raise
+  an error for them: the result would be dense and may not fit in memory.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Transform(_Value, ABC):
     kind = "parameters"
 
     def fit(self, dataset: Dataset) -> FittedTransform:
-        """Fit to the features of a data set (train, never test)."""
+        """Fit to the features of a data set (training data, never test data)."""
         canonical = dataset.canonical()  # sums do not depend on the order of the rows
         return self.fit_features(canonical.features, canonical.offsets)
 
@@ -137,7 +137,7 @@ class StatelessTransform(Transform, FittedTransform):
 
 
 def require_dense(features: Features | csr_array, name: str, n_features: int | None = None) -> Features:
-    """Return the features if they are dense, and as many as the transform was fitted on; an error if not."""
+    """Return the features; raise if they are sparse, or their number differs from that in the fit."""
     if isinstance(features, csr_array):
         raise DataError(
             f"{name} does not support sparse features (CSR): it would fill in their zeros. Use log1p, which keeps "
@@ -186,7 +186,7 @@ def apply_in_blocks(
 
 
 def _flatten(parts: Sequence[Any], kind: type, problem: str) -> tuple[Any, ...]:
-    """The transforms of a chain, which must be of one kind, with those of the chains in it."""
+    """The transforms of a chain, which must be of one kind, with inner chains flattened."""
     for part in parts:
         if not isinstance(part, kind):
             raise UsageError(problem.format(part))
@@ -273,14 +273,14 @@ _PRIOR_DOCUMENTS = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedCategories(FittedTransform):
-    """A number for each value of the features that hold categories; other features stay."""
+    """A number for each value of the features that hold categories; other features are unchanged."""
 
     name: ClassVar[str] = "categories"
     columns: tuple[int, ...]
     sizes: tuple[int, ...]
     """The number of values of each of these columns."""
     values: NDArray[np.float64]
-    """Those of all columns, one after the other."""
+    """The numbers for all columns, one column after the other."""
 
     def __post_init__(self) -> None:
         self._check_fields(floats=["values"], counts=["columns", "sizes"])
@@ -304,7 +304,7 @@ class FittedCategories(FittedTransform):
 
 
 def encode_categories(dataset: Dataset) -> FittedCategories:
-    """Fit the encoding to the labels of a data set in canonical order (train, never test)."""
+    """Fit the encoding to the labels of a data set in canonical order (training data, never test data)."""
     categories, names = dataset.categories or {}, dataset.feature_names or ()
     means = dataset.reduce_lists(np.add, dataset.labels.astype(np.float64)) / dataset.list_sizes
     relative = dataset.labels - means[dataset.list_of_row]

@@ -1,6 +1,7 @@
-r"""The transforms of features: scaling by train, within lists, by a logarithm or by quantiles; missing values.
+r"""The transforms of features: scaling by training data, within lists, by logarithm or quantiles; missing values.
 
-:class:`Standard` gives each feature mean 0 and deviation 1 over the documents of train:
+In this module, *train* means the training data. :class:`Standard` gives each feature mean 0 and deviation 1 over the
+documents of train:
 
 .. math:: x \leftarrow (x - \mu) / \sigma
 
@@ -16,7 +17,7 @@ has mean and deviation 0.
 
 with k over the documents of the list; a feature that is constant in the list becomes 0. There is nothing to fit.
 LETOR's features are scaled this way (Qin, Liu, Xu & Li 2010, "LETOR: a benchmark collection for research on learning to
-rank"); Zhu & Klabjan 2020 ("Listwise learning to rank by exploring unique ratings") scale every data set so.
+rank"); Zhu & Klabjan 2020 ("Listwise learning to rank by exploring unique ratings") scale every data set this way.
 
 :class:`Log1p` compresses heavy tails by a signed logarithm:
 
@@ -24,7 +25,7 @@ rank"); Zhu & Klabjan 2020 ("Listwise learning to rank by exploring unique ratin
 
 It keeps zeros, signs and order, and suits web features (counts, lengths) as inputs of nets (Qin et al. 2021, "Are
 neural rankers still outperformed by gradient boosted decision trees?"). It is computed in float64 and rounded to
-float32, so that differences between mathematical libraries almost never show.
+float32, so that differences between mathematical libraries almost never change the result.
 
 :class:`Quantile` maps each feature to [0, 1] by its distribution in train.
 
@@ -196,7 +197,7 @@ class QueryMinMax(StatelessTransform):
         return out
 
 
-_LEAST_LISTS = 20  # that are worth a thread
+_LEAST_LISTS = 20  # minimum number of lists per thread
 
 
 @compiled
@@ -263,7 +264,7 @@ class Log1p(StatelessTransform):
         return out
 
 
-_COLUMN_BYTES = 256 << 20  # of columns that one pass over a file reads into memory
+_COLUMN_BYTES = 256 << 20  # size of the columns that one pass over a file reads into memory
 
 
 def sorted_columns(features: Features) -> Iterator[NDArray[np.float32]]:
@@ -372,7 +373,7 @@ class FittedQuantile(FittedTransform):
         return f"FittedQuantile({len(self.sizes)} features, {len(self.knots)} knots)"
 
 
-_LEAST_ROWS = 500  # that are worth a thread
+_LEAST_ROWS = 500  # minimum number of rows per thread
 
 
 @compiled

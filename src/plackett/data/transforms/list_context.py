@@ -1,4 +1,4 @@
-r"""Transforms that add features of the list: what kind of query it is, and where a document stands in it.
+r"""Transforms that add features of the list: the kind of query, and how a document compares with its list.
 
 :class:`ListMeans` adds, for each feature, its mean over the documents of the list, and the number of
 documents. These are the same for all documents of a list; a model that combines features, such as trees
@@ -11,9 +11,9 @@ of the document,
 
 which is 0 where all documents have the same value. NaN is ignored, and its standard score is NaN.
 
-The features themselves come first and stay as they are. Values are summed in the order of their size, so
-that the order of the documents does not change a bit of the result. A search engine that scores one
-document at a time cannot compute these features: models with them are served by plackett, or distilled.
+The original features come first and are unchanged. Values are summed in the order of their size, so that
+the order of the documents does not affect any bit of the result. A search engine that scores one document
+at a time cannot compute these features: models with them are served by plackett, or distilled.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from plackett.base.ragged import Features, Offsets, as_offsets
 from plackett.base.threads import run_parallel
 from plackett.data.transforms.base import StatelessTransform, require_dense
 
-_LEAST_LISTS = 5  # that are worth a thread
+_LEAST_LISTS = 5  # minimum number of lists per thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class ListMeans(StatelessTransform):
     name: ClassVar[str] = "list-means"
     uses_lists: ClassVar[bool] = True
     added: ClassVar[tuple[str, ...]] = ("mean",)
-    """What is added of each feature."""
+    """The statistics that are added for each feature."""
 
     def width(self, n_features: int) -> int:
         return n_features * (1 + len(self.added)) + 1
