@@ -1,8 +1,8 @@
 """Objectives: losses of one list with value, gradient and curvature.
 
-Objectives are also found by name, and written as plain data for files that describe a model. The
-data hold the name and the parameters. Reading them back looks the name up in one explicit
-tuple of objectives and executes nothing from the file.
+Objectives can be looked up by name, and written as plain data to files that describe a model. The data
+hold the name and the parameters. Reading them looks up the name in one explicit tuple of objectives
+and executes nothing from the file.
 """
 
 from dataclasses import fields
@@ -181,8 +181,8 @@ def objective_to_dict(loss: Objective) -> dict[str, Any]:
 def objective_from_dict(data: Any) -> Objective | str:
     """The objective that :func:`objective_to_dict` described.
 
-    A custom objective becomes the text ``custom:NAME``: a model fitted with it can be used, but
-    fitting it again needs the function.
+    A custom objective becomes the string ``custom:NAME``: a model fitted with it can be used, but not
+    fitted again without the function.
     """
     if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
         raise DataError(f"an objective is described by its name and parameters, got {data!r}.")

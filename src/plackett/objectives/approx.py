@@ -22,7 +22,7 @@ smoothed in the same way, by a softmax of the scores of the relevant documents,
     - \eta p_k \Big(\frac{1}{\hat\pi_k} + \ell\Big), \quad a_i = \frac{p_i}{\hat\pi_i^2}.
 
 With one relevant document it is the loss of TF-Ranking and Rax. With more, it tends to minus MRR as :math:`\eta` grows.
-So does Rax's loss, which has a maximum in place of the softmax and is therefore not differentiable everywhere;
+So does Rax's loss, which has a maximum instead of the softmax and is therefore not differentiable everywhere.
 TF-Ranking's, a mean over documents weighted by label, does not. A list without an irrelevant document gives zeros. The
 weight of a document multiplies its term :math:`p_i/\hat\pi_i`.
 
@@ -77,9 +77,9 @@ most :math:`\min(b, 1-b)/\max(b, 1-b) \le 1`, so errors never grow beyond their 
 
 **Curvature.** Second derivatives by two coins of the same law are never positive, because D is convex. What is left is
 at most :math:`\sum_i |f'_{ik}|\,(A_{ik} + A_{ki})`, with :math:`|f'| = f |s_i - s_k|/\tau^2` and :math:`\tau =
-\sqrt2\sigma`; taken with :math:`\max(\tau, |s_i - s_k|)` in place of the distance, because f' is zero at ties, it
-bounds the diagonal of the Hessian and no Newton step exceeds :math:`\tau`, the width of the smoothing. A floor of 1e-6
-of the list's mean keeps quotients finite.
+\sqrt2\sigma`. Because f' is zero at ties, the curvature uses :math:`\max(\tau, |s_i - s_k|)` instead of the distance:
+it bounds the diagonal of the Hessian, and no Newton step exceeds :math:`\tau`, the width of the smoothing. A floor of
+1e-6 of the list's mean keeps quotients finite.
 
 O(n⁺n²) time, where n⁺ documents are relevant, O(n) memory.
 """
@@ -224,7 +224,7 @@ def approxmap_list(scores, labels, prepared, _key, params, gradient, curvature):
     return value
 
 
-_LEAST_PASS = 1e-300  # of the probability to go on, which rounding may make zero
+_LEAST_PASS = 1e-300  # lower bound on the probability to continue, which rounding may make zero
 
 
 @compiled
@@ -277,7 +277,7 @@ class _Approx(Objective):
     limits: ClassVar[Limits] = {"eta": check_positive}
 
     eta: float = 10.0
-    """Steepness of the comparisons: the larger, the closer to the metric and the flatter."""
+    """Steepness of the comparisons: a larger value approximates the metric better, with flatter gradients."""
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,7 @@ class ApproxERR(_Approx):
 
 @compiled
 def _fill_law(beats, loses, j, law):  # type: ignore[no-untyped-def]
-    """Fill the law of the number of documents above j; beats[i]: probability that i is."""
+    """Fill the distribution of the number of documents above j; beats[i]: probability that i is above."""
     law[:] = 0.0
     law[0] = 1.0
     count = 0

@@ -65,7 +65,7 @@ def custom(
     convex
         Whether the value is convex in the scores; the curvature then bounds the second derivative.
     shift_invariant
-        Whether adding a constant to all scores changes nothing.
+        Whether the value stays the same if a constant is added to all scores.
     name
         For tables and messages; by default the function's name.
     weighting

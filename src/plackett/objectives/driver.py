@@ -6,7 +6,7 @@ objectives, later processes load it from the on-disk cache, and a call costs nan
 With ``samples`` above zero the driver perturbs the scores of each list that many times and averages
 (:mod:`plackett.objectives.stochastic` has the mathematics). Buffers and prepared numbers serve all samples of a list.
 
-**Document weights**: factors of what a document gains, such as one over its propensity.
+**Document weights**: factors of the gain of a document, such as one over its propensity.
 
 Where an objective uses gains or a distribution made of labels, a weight is the same as another
 label, so nothing else has to know about it:
@@ -19,13 +19,13 @@ weighting        what is scaled                the label y of a document of weig
 ``exponential``  :math:`e^y - 1`               :math:`\ln(1 + w(e^y - 1))`
 ===============  ============================  ====================================================
 
-A weight of 0 turns any document into one of label 0, in ListNet too, where label 0 has a share of
-its own. Labels are float32, so a weighted gain is exact to about seven digits.
+A weight of 0 turns any document into one of label 0. This also holds for ListNet, in which label 0 has a
+positive share. Labels are float32, so a weighted gain is exact to about seven digits.
 
-Objectives that use only the order of labels (``order``) receive the weights after the numbers
-prepared for each list: every pair, or every pick of a ranking, is multiplied by the weight of its
-better document, as in the propensity-weighted SVM-rank of Joachims, Swaminathan & Schnabel (2017).
-Weights of 1 leave every bit of the result unchanged.
+Objectives that use only the order of labels (``order``) receive the weights as an addition to the numbers
+prepared for each list: every pair, or every pick of a ranking, is multiplied by the weight of its better
+document, as in the propensity-weighted SVM-rank of Joachims, Swaminathan & Schnabel (2017). Weights of 1
+leave every bit of the result unchanged.
 """
 
 from typing import Literal, TypeAlias
@@ -148,8 +148,8 @@ def _average(  # type: ignore[no-untyped-def]
         for i in range(n):
             share = np.exp(z[i]) if normalize else 0.0
             gradient[i] += (g[i] - share * total) / samples
-            # The Hessian's diagonal through the normalization needs all of the inner Hessian; its
-            # diagonal, scaled as the document's own score enters, serves trees.
+            # The exact diagonal through the normalization needs the whole inner Hessian. For trees, the
+            # inner diagonal is enough, scaled by the derivative of the document's own score.
             curvature[i] += h[i] * (1.0 - share) ** 2 / samples
     return value / samples
 

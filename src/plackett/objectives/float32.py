@@ -7,10 +7,11 @@ negative for a pair in the wrong order, and :math:`q = 1 / (1 + e^{\sigma (s_a -
     \eta = |w|\, q (1 - q)
 
 and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`, :math:`h_a, h_b \mathrel{+}=
-\sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the formulas). The discounts D go by rank; :math:`\delta` goes
-by the distance of ranks and is 0 for LambdaRank (:mod:`plackett.objectives.lambdaloss` defines it).
+\sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the formulas). The discounts D depend on the rank;
+:math:`\delta` depends on the distance of ranks and is 0 for LambdaRank (:mod:`plackett.objectives.lambdaloss` defines
+it).
 
-Each document's pairs are one loop without branches, which becomes vector code, as sums are in any
+Each document's pairs are one loop without branches, which becomes vector code because sums may be in any
 order (``reassoc``). There are two ways to arrange the documents:
 
 - *By gain*, lowest first: the worse partners of a document are those before its level, and pairs of
@@ -21,9 +22,9 @@ Loops run to a multiple of the vector width. What they visit beyond the last par
 Exponentials are computed per document, not per pair: :math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a}
 \cdot e^{-\sigma s_b}`, as long as the scores of the list are not too far apart for single precision.
 
-**Ranking.** Documents are sorted into twice as many buckets of equal width as there are documents.
-That leaves neighbors in the wrong order, which insertion puts right. A merge sort makes n log n
-unpredictable branches and is only for scores so uneven that insertion would have far to go.
+**Ranking.** Documents are sorted into buckets of equal width, twice as many as there are documents. An
+insertion sort then corrects the order of neighbors. A merge sort makes n log n unpredictable branches; it
+is used only for scores so unevenly distributed that insertion would need many moves.
 """
 
 import numpy as np
@@ -38,12 +39,12 @@ from plackett.base.random import noise_state, perturb
 from plackett.base.threads import run_parallel
 from plackett.objectives.objective import BoundObjective
 
-PADDING = 64  # that loops may read beyond the last document
-_WIDTH = 16  # of vectors
-_LEAST_PAIRS = 100_000  # that are worth a second thread
+PADDING = 64  # entries that loops may read beyond the last document
+_WIDTH = 16  # width of vectors
+_LEAST_PAIRS = 100_000  # with fewer pairs, one thread does all the work
 _BUCKETS = 2  # per document
 _MOVES = 16  # per document; from here on a merge sort is faster
-_SPREADS = (1e-290, 1e290)  # of scores, for which the width of a bucket is a finite number
+_SPREADS = (1e-290, 1e290)  # limits of the spread of scores for which the width of a bucket is finite
 
 
 @compiled

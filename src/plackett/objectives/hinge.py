@@ -191,7 +191,7 @@ class PairHinge(Objective):
     Parameters
     ----------
     margin
-        Distance of scores from which on a pair costs nothing.
+        Difference of scores above which a pair costs nothing.
     """
 
     name: ClassVar[str] = "pairhinge"
@@ -212,7 +212,7 @@ class MostViolated(NamedTuple):
     value: float
     """By how much: the structured hinge."""
     goods_above: NDArray[np.int64]
-    """For each irrelevant document, by descending score: how many relevant ones stand above it."""
+    """For each irrelevant document, by descending score: the number of relevant documents above it."""
 
 
 @compiled

@@ -267,7 +267,7 @@ class _Likelihood(Objective):
     function: ClassVar[ListFunction] = listmle_list
 
     seed: int = 0
-    """Seed of the order of equal labels."""
+    """Seed of the random order of documents with equal labels."""
 
     @property
     def params(self) -> tuple[float, ...]:

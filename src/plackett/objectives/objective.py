@@ -30,13 +30,13 @@ Draws: TypeAlias = Mapping[str, Any]
 """Explicit values for what is random, by name."""
 
 Limits: TypeAlias = Mapping[str, Callable[..., None]]
-"""For parameters by name, a function that raises if the value is not allowed, such as ``check_whole`` below."""
+"""By parameter name: a function that raises if the value is not allowed, such as ``check_whole`` below."""
 
 
 class GradientFunction(Protocol):
     """Scores and step to gradient and curvature, float32 or float64: what a tree trainer calls.
 
-    Only lists where ``drawn`` is true are needed; those of others may be anything.
+    Only lists for which ``drawn`` is true are needed; values for other lists are arbitrary.
     """
 
     def __call__(
@@ -106,7 +106,7 @@ class Objective(ABC):
     shift_invariant: ClassVar[bool] = True
     """Adding a constant to all scores of a list changes nothing."""
     has_scale: ClassVar[bool] = False
-    """A score means something by itself, such as a label; stochastic scores are not normalized."""
+    """Each score has a meaning by itself, such as a label; stochastic scores are then not normalized."""
     draw: ClassVar[str | None] = None
     """Key of ``draws`` that replaces the objective's random numbers; None if it has none."""
 
@@ -134,7 +134,7 @@ class Objective(ABC):
 
     @property
     def params(self) -> tuple[float, ...]:
-        """The parameters as the list functions take them: the fields without the seed; 0 for None, words by number."""
+        """The parameters for the list functions: the fields without the seed; None becomes 0, words become numbers."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "seed"}  # type: ignore[arg-type]
         words = self.choices
         return tuple(float(words[name].index(v) if name in words else v or 0) for name, v in values.items())
@@ -379,7 +379,7 @@ def _nothing_prepared(offsets: Offsets) -> Prepared:
 
 
 def reseed(objective: Objective, seed: int) -> Objective:
-    """Add ``seed`` to the objective's seed, so that models with other seeds see other noise.
+    """Add ``seed`` to the objective's seed, so that models with different seeds get different noise.
 
     An objective without random numbers is returned unchanged.
     """

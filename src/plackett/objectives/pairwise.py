@@ -27,7 +27,7 @@ curvature is at least a small share of its list's mean.
 
 summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})`. Convex; the curvature is
 exact. Burges et al. (2005). Time grows with the number of pairs whose labels differ (documents are visited by label, so
-that others never meet); O(n) memory. The weight of a pair is the document weight of its better document.
+other pairs are skipped); O(n) memory. The weight of a pair is the document weight of its better document.
 
 **RankBoost**: the exponential over pairs with different labels (Freund et al. 2003).
 

@@ -1,9 +1,10 @@
 r"""Losses whose scores have a scale: regression of single documents, calibrated softmax, circle.
 
-Their scores mean something by themselves, such as a label or the logarithm of odds. They are not shift invariant. A
-document's weight multiplies its own term; in the calibrated softmax, its label. As everywhere, lists with one label
-level have no loss, so scores are calibrated on the other lists only. A linear model has no intercept; trees and nets
-calibrate better. :class:`~plackett.objectives.stochastic.Stochastic` perturbs their scores without normalizing them.
+Each score has a meaning by itself, such as a label or the logarithm of odds, so these losses are not shift invariant. A
+document's weight multiplies its own term; in the calibrated softmax, its label. As in all objectives, lists with one
+label level have no loss, so scores are calibrated on the other lists only. A linear model has no intercept; trees and
+nets calibrate better. :class:`~plackett.objectives.stochastic.Stochastic` perturbs their scores without normalizing
+them.
 
 **Squared error**: half the sum of squares, whose minimum is the mean label,
 
@@ -184,7 +185,7 @@ def circle_list(scores, labels, prepared, _key, params, gradient, curvature):  #
 
 
 class _Calibrated(Objective):
-    """What the losses of this module have in common, but for two exceptions."""
+    """Common properties of the losses of this module; two classes override some of them."""
 
     convex: ClassVar[bool] = True
     shift_invariant: ClassVar[bool] = False
@@ -278,8 +279,8 @@ class Circle(_Calibrated):
     Parameters
     ----------
     gamma
-        Scale of the exponents: the larger, the more the worst documents alone count. The paper
-        takes 64 and more, for similarities between -1 and 1.
+        Scale of the exponents: the larger it is, the more the worst documents dominate. The paper
+        uses 64 and more, for similarities between -1 and 1.
     margin
         Relevant scores should exceed ``1 - margin``, others stay below ``margin``.
     """

@@ -119,7 +119,7 @@ def _count_labels(labels, places, order):  # type: ignore[no-untyped-def]
 
 @compiled
 def set_size(n_rankings, n_docs, columns):  # type: ignore[no-untyped-def]
-    """How many numbers a list's set takes."""
+    """Number of numbers that the set of a list takes."""
     return 1 + columns * n_rankings + (n_rankings * n_docs + 1) // 2
 
 

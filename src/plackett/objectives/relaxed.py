@@ -1,7 +1,7 @@
 r"""NDCG of a relaxed sort: NeuralNDCG, PiRank, SoftSort, and fast soft ranks.
 
-**Relaxed permutation matrices.** Sorting is a permutation matrix with one row per rank. Relaxed,
-row r is a softmax over the documents that may stand at rank r,
+**Relaxed permutation matrices.** Sorting is a permutation matrix with one row per rank. In the relaxed
+matrix, row r is a softmax over the documents that may have rank r,
 
 .. math:: P_{rj} \propto e^{L_{rj}}, \qquad
     L_{rj} = \frac{(n + 1 - 2r) s_j - \sum_k |s_j - s_k|}{\tau} \text{ (NeuralSort)}, \qquad
@@ -28,10 +28,11 @@ rounds, not the matrices. A small constant in the denominators keeps them finite
 derivatives, it is :math:`\sum_{rj} m_{rj} (\partial L_{rj}/\partial s_k)^2`, raised to at least
 1e-6 of the list's mean: not a bound, but steps are as short as the smoothing.
 
-**Cut-off.** The rows of PiRank and SoftSort do not share the documents out: one in the middle of the scores has a part
-of every row. With all ranks in the loss, relevant documents are therefore drawn to the middle as well as to the top.
-PiRank's authors count the first 10 ranks, the default of both here. On validation lists of OHSUMED, trees have NDCG@10
-.466 and .432 with it, .333 and .364 without. Sinkhorn's scaling repairs the same, so NeuralNDCG counts all ranks.
+**Cut-off.** In PiRank and SoftSort, the shares of a document in all rows need not sum to 1: a document in the middle of
+the scores has a share in every row. If all ranks count in the loss, relevant documents are therefore drawn to the
+middle as well as to the top. PiRank's authors count the first 10 ranks, which is the default of both here. On
+validation lists of OHSUMED, trees have NDCG@10 .466 and .432 with this cut-off, .333 and .364 without. Sinkhorn's
+scaling solves the same problem, so NeuralNDCG counts all ranks.
 
 O(n²) time (NeuralNDCG: times rounds) and memory.
 

@@ -4,8 +4,8 @@ Both draw new noise for each list and step. Neither is declared exact: the value
 draw, and which pairs count jumps where perturbed scores cross.
 
 **YetiRank** (Gulin, Kuralenok & Pavlov 2011): ``samples`` rankings by scores plus logistic noise,
-:math:`s_i + \log(u_i/(1 - u_i))`. Neighbors with different labels form pairs, which count less
-further down; over all rankings, with i the better document of the pair at places k and k + 1,
+:math:`s_i + \log(u_i/(1 - u_i))`. Neighbors with different labels form pairs, which count less at lower
+ranks; over all rankings, with i the better document of the pair at ranks k and k + 1,
 
 .. math:: \ell = \frac1S \sum_{\text{rankings}} \sum_k \lambda^{k-1} (y_i - y_j)
     \log(1 + e^{-(s_i - s_j)}).
@@ -23,10 +23,10 @@ NDCG by :math:`\Delta_{ij}`, and
     \frac{1}{\sigma}\varphi\Big(\frac{z_j - s_i}{\sigma}\Big), \qquad
     \Delta_{ij} = (G_i - G_j)(D_{p_j} - D_{p_j + 1}).
 
-Its mean over the noise is the gradient of the mean of :math:`-\mathrm{NDCG}`, whose entries sum to zero; so their mean
-is subtracted, which leaves less noise. One draw per step, and no shift :math:`\mu` against ties, as in CatBoost's
-defaults. The curvature is the sum of the sizes of the terms, each times :math:`\max(\sigma, |z_j - s_i|)/\sigma^2`,
-raised to at least 1e-6 of the list's mean. O(n²).
+Its mean over the noise is the gradient of the mean of :math:`-\mathrm{NDCG}`, whose entries sum to zero; subtracting
+the mean of the entries therefore reduces the noise. There is one draw per step, and no shift :math:`\mu` against ties,
+as in CatBoost's defaults. The curvature is the sum of the sizes of the terms, each times :math:`\max(\sigma, |z_j -
+s_i|)/\sigma^2`, raised to at least 1e-6 of the list's mean. O(n²).
 """
 
 from dataclasses import dataclass
@@ -144,9 +144,9 @@ class YetiRank(Objective):
     samples
         Number of rankings per step.
     decay
-        Factor of a pair's weight from one place to the next.
+        Factor of a pair's weight from one rank to the next.
     seed
-        Of the noise; with the step and the list it determines every draw.
+        Seed of the noise; with the step and the list it determines every draw.
     """
 
     name: ClassVar[str] = "yetirank"
@@ -180,9 +180,9 @@ class StochasticRank(Objective):
     Parameters
     ----------
     sigma
-        Standard deviation of the noise: the smaller, the closer to the metric and the flatter.
+        Standard deviation of the noise: a smaller value approximates the metric better, with flatter gradients.
     seed
-        Of the noise; with the step and the list it determines every draw.
+        Seed of the noise; with the step and the list it determines every draw.
     """
 
     name: ClassVar[str] = "stochasticrank"

@@ -155,7 +155,7 @@ def _fill_next_term(rho, leader, term):  # type: ignore[no-untyped-def]
     """Turn t / (1 - rho) into the next Neumann term."""
     leading = 0.0
     if leader >= 0:
-        # Its quotient is so large that a difference of sums would lose the others.
+        # Its quotient is so large that a difference of sums would lose the digits of the others.
         leading, term[leader] = term[leader], 0.0
     rest = sum_values(term)
     whole = rest + leading
@@ -232,7 +232,7 @@ class _Softmax(Objective):
     epsilon: float = 0.0
     """Added to the normalizer of the softmax (Bruch 2021, equation 14)."""
     one_level: Literal["skip", "keep"] = "skip"
-    """Lists whose labels are all equal: left out, or kept with the loss that the formula gives them."""
+    """Whether lists whose labels are all equal are skipped, or kept with the loss that the formula gives."""
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]

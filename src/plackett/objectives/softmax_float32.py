@@ -24,14 +24,14 @@ from plackett.objectives.objective import BoundObjective
 
 SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 _DRAW_BITS = 24  # the precision of float32
-_LEAST_DOCUMENTS = 5000  # that are worth a second thread
+_LEAST_DOCUMENTS = 5000  # with fewer documents, one thread does all the work
 
 
 class SoftmaxGradient:
     """Gradient and curvature of the softmax family in float32, for a bound objective.
 
-    ``shares`` are the targets of documents, from which a draw is subtracted where the unit of draws of the list is not
-    0; ``factors`` are the weights of lists, 0 where there is no loss.
+    ``shares`` are the targets of documents; a random number is subtracted from them if the list's unit of draws is not
+    0. ``factors`` are the weights of lists, 0 if a list has no loss.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class SoftmaxGradient:
         self,
         scores: Scores,
         keys: Keys,
-        drawn: NDArray[np.bool_] | None = None,  # noqa: ARG002 - all lists take less time than a choice
+        drawn: NDArray[np.bool_] | None = None,  # noqa: ARG002 - computing all lists is faster than selecting some
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         gradient, curvature = np.empty((2, len(scores)), np.float32)
         arguments = _add_list.address, scores, self._lists, keys, self._options, gradient, curvature

@@ -10,8 +10,8 @@ the samples. Sorting z draws a ranking from the Plackett-Luce model of :math:`s 
 
 The gradient goes back through the normalization, :math:`\partial\ell/\partial s = u - \hat y\,(1^\top u)` with :math:`u
 = \partial\ell/\partial\log\hat y`. For a shift-invariant objective :math:`1^\top u = 0`, so gradient and curvature are
-those at :math:`s + G` and the normalization is left out. It is left out as well where scores have a meaning that it
-would destroy (:mod:`plackett.objectives.pointwise`).
+those at :math:`s + G` and the normalization is omitted. It is also omitted if scores have a meaning that it would
+destroy (:mod:`plackett.objectives.pointwise`).
 
 This is the pathwise estimator: it differentiates the objective along each sample, so the objective
 must be differentiable almost everywhere; it does not smooth piecewise constant ones.
@@ -41,7 +41,7 @@ class Stochastic(Objective):
     beta
         Scale of the noise: 1 for neural nets, 0.25 for trees in the paper.
     seed
-        Of the noise; with the step and the list it determines every draw.
+        Seed of the noise; with the step and the list it determines every draw.
 
     Examples
     --------

@@ -22,7 +22,7 @@ continuous, but has kinks where two scores cross: it is declared neither exact n
 Gains of labels above 512 count as :math:`2^{512}`, so that sums stay finite. The weight of a
 document multiplies its :math:`G_d`; levels stay those of the labels.
 
-**uMart**: LambdaMART with softmaxes over windows in place of pairs (Zhu & Klabjan 2020).
+**uMart**: LambdaMART with softmaxes over windows instead of pairs (Zhu & Klabjan 2020).
 
 For each document d, the documents with lower labels are sorted by falling score and cut into
 windows. Within a window b, with :math:`K = e^{\sigma s_d} + \sum_{j \in b} e^{\sigma s_j}`,
@@ -341,7 +341,7 @@ class UMart(Objective):
     Parameters
     ----------
     window
-        Number of lower documents per softmax; None: all of them. The paper takes 2 for OHSUMED and MSLR, 10 for MQ2007.
+        Number of lower documents per softmax; None: all of them. The paper uses 2 for OHSUMED and MSLR, 10 for MQ2007.
     sigma
         Slope of the scores in the softmax.
     score_norm

@@ -60,7 +60,7 @@ class Conditional(Objective):
 
     @property
     def measure(self) -> losses.Measure:
-        """The gain as compiled code takes it."""
+        """The gain in the form that compiled code uses."""
         return (losses.NO_GAIN, 1, 0)
 
     @property

@@ -49,8 +49,8 @@ q \le 1` of the second derivative. For ExpGain, Jensen's inequality with the cur
 gives the majorizer :math:`-\sum \tau \log p` + constant, which touches it at the current scores; its diagonal is in the
 table. Both are raised to 1e-6 of the list's mean.
 
-With document weights, a pair counts w times, w the weight of its good, and N is the sum of these: a good of weight 2 is
-the same as two of it. Where N is below 1, L3 may not be convex, and its curvature is raised to 0.
+With document weights, a pair counts w times, where w is the weight of its good, and N is the sum of these weights: a
+good of weight 2 is the same as two goods. If N is below 1, L3 may not be convex, and its curvature is raised to 0.
 
 The cube contains cyclic sign vectors (2 of 16 for two goods and two bads), so the values differ
 from sums over rankings. A step costs O(n+ n-).
@@ -97,7 +97,7 @@ def cube_list(scores, labels, prepared, key, params, gradient, curvature):  # ty
     loss = params[0]
     goods, bads = np.flatnonzero(labels > 0), np.flatnonzero(labels == 0)
     n_goods, weights = len(goods), document_weights(prepared, len(scores), 0)[goods]
-    n_pairs = np.sum(weights) * len(bads)  # as if a good of weight 2 were there twice
+    n_pairs = np.sum(weights) * len(bads)  # a good of weight 2 counts like two goods
     if n_pairs == 0:
         return 0.0
     # Goods before bads, doubled scores: a pair's argument is x_g - x_b.
@@ -164,7 +164,7 @@ def _gain_over_pairs(x, n_goods, weights, n_pairs, gradient, curvature):  # type
     """Minus the log of the mean of sigma(z) over pairs, and derivatives by x."""
     exponentials, ratios, parts = np.empty((2, len(x))), np.empty(len(x)), np.empty(len(x))
     narrow = pairwise.fill_exponentials(x, exponentials)
-    # Where sigmas may underflow they are relative to the largest: their ratios still count.
+    # If sigmas may underflow, they are computed relative to the largest, because only their ratios matter.
     top = 0.0 if narrow else min(np.max(x[:n_goods]) - np.min(x[n_goods:]), 0.0)
     total = 0.0
     for i in range(n_goods):
@@ -235,7 +235,7 @@ def fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore
     if loss == CONVEX_LOSS:
         energies += losses
     elif loss == EXP_GAIN:
-        energies -= np.max(energies)  # the value does not change, and keeps its digits
+        energies -= np.max(energies)  # this does not change the value, but keeps its digits
     log_total = ranking.fill_softmax(energies, shares)
     slopes[:] = shares
     bends[:] = shares
@@ -259,7 +259,7 @@ def _tilt(losses, energies, log_total, slopes):  # type: ignore[no-untyped-def]
     tilted = np.empty(len(losses))
     for r in range(len(losses)):
         tilted[r] = energies[r] + np.log(1.0 - losses[r])  # -inf for a gain of 0
-    if np.max(tilted) == -np.inf:  # only with explicit rankings: none has a gain, nothing to learn
+    if np.max(tilted) == -np.inf:  # no ranking has a gain (explicit rankings only): nothing to learn
         slopes[:] = 0.0
         return 0.0
     log_gain = ranking.fill_softmax(tilted.copy(), tilted)
@@ -293,7 +293,7 @@ def sample_sets(lists: ListLabels, *, seed: int, settings: SamplerSettings, meas
 def explicit_sets(lists: ListLabels, measure: Measure) -> Prepared:
     """Sets from ``draws["rankings"]``: for each list an array m x goods x bads of signs.
 
-    Goods and bads are in the order of the list. Lists without goods or without bads may have anything.
+    Goods and bads are in the order of the list. Arrays of lists without goods or without bads are ignored.
     """
     rankings, offsets, weights = lists.draws["rankings"], lists.offsets, _weights_of(lists)
     n_lists = len(offsets) - 1

@@ -1,7 +1,7 @@
 r"""A ranking of relevant documents (goods) against irrelevant ones (bads), with flips in O(1).
 
-The conditional models see a ranking as :math:`y_{gb} = \pm 1`: +1 where good g stands above bad b. Orders among goods
-and among bads do not count. A ranking is a sequence of alternating *blocks* of goods and bads, and is determined by
+The conditional models represent a ranking as :math:`y_{gb} = \pm 1`: +1 if good g is above bad b. The orders among
+goods and among bads do not matter. A ranking is a sequence of alternating *blocks* of goods and bads, given by
 
 - ``good_wins[g]``: how many bads g beats,
 - ``bad_wins[b]``: how many goods b beats,
@@ -172,7 +172,7 @@ def gain_of(
 
 @compiled
 def gain_of_wins(gain, good_wins, weights, n_bads, cutoff, kind):  # type: ignore[no-untyped-def]
-    """The same for compiled code; gain: of ``GAINS``, kind: of ``OBJECTIVE_DISCOUNTS``.
+    """Like :func:`gain_of`, for compiled code; gain: of ``GAINS``, kind: of ``OBJECTIVE_DISCOUNTS``.
 
     A good's part is multiplied by its weight. Goods with equal wins are adjacent in any order; the heavier come first,
     so that the ideal ranking has gain 1.

@@ -1,14 +1,14 @@
 r"""A sample of rankings of goods against bads, drawn once (Dubey et al. 2009, section 4).
 
-The sums of the conditional models run over all rankings. The paper replaces them by a fixed
-sample: a new one at each step would make the line searches of quasi-Newton methods fail. The
-sample should hold rankings of diverse quality, most of them good:
+The sums of the conditional models run over all rankings. The paper replaces them with sums over a fixed
+sample, because a new one at each step would make the line searches of quasi-Newton methods fail. The
+sample should contain rankings of diverse quality, most of them good:
 
 1. start a walk at a restart state: ``restarts="two"``: the ideal ranking with probability ``best``, else the worst one;
    ``restarts="many"``: rankings with k random bads above all goods, k on a grid of up to 11 values from none to all,
    chosen with probability in proportion to :math:`e^{\mathrm{skew}\, k / n_-}` (:math:`k / n_-` is the loss in AUC);
-2. make ``walk`` mutations, and collect every state visited; with ``walk="auto"`` collect ten
-   states, four sweeps of as many mutations as there are goods apart;
+2. make ``walk`` mutations, and collect every state visited; with ``walk="auto"`` collect ten states,
+   with four sweeps between two states (a sweep has as many mutations as there are goods);
 3. repeat until there are enough.
 
 The first walk starts at the ideal ranking, so the sample always contains it: without it ConvexLoss
@@ -49,17 +49,17 @@ from plackett.objectives.objective import check_choice, check_whole
 
 
 class Walk(NamedTuple):
-    """A ranking on the move."""
+    """The current ranking of a random walk."""
 
     state: RankingState
     goods: NDArray[np.int64]
     """Goods by wins, descending."""
     good_places: NDArray[np.int64]
-    """Where each good stands in ``goods``."""
+    """Position of each good in ``goods``."""
     bads: NDArray[np.int64]
     """Bads by wins, descending."""
     bad_places: NDArray[np.int64]
-    """Where each bad stands in ``bads``."""
+    """Position of each bad in ``bads``."""
 
 
 @compiled
@@ -72,7 +72,7 @@ def start_walk(n_goods, n_bads):  # type: ignore[no-untyped-def]
 
 @compiled
 def restart(walk, n_above, key):  # type: ignore[no-untyped-def]
-    """Put so many bads, at random, above all goods, and the others below."""
+    """Put ``n_above`` random bads above all goods, and the others below."""
     state, bads = walk.state, walk.bads
     n_goods, n_bads = len(walk.goods), len(bads)
     state.good_wins[:] = n_bads - n_above
@@ -112,7 +112,7 @@ def mutate_one(walk, key):  # type: ignore[no-untyped-def]
 
 @compiled
 def _flip_with_block(walk, g, bad_wins, key):  # type: ignore[no-untyped-def]
-    """Flip a good with one of the bads of a neighboring block, those with so many wins; returns it."""
+    """Flip a good with a bad of a neighboring block, whose bads have ``bad_wins`` wins; returns the bad."""
     state = walk.state
     wins = state.good_wins[g]
     low, high = state.bad_at_least[bad_wins + 1], state.bad_at_least[bad_wins]
@@ -168,13 +168,13 @@ RestartName: TypeAlias = Literal["two", "many"]
 RESTARTS: tuple[RestartName, ...] = ("two", "many")
 WalkLength: TypeAlias = int | Literal["auto"]
 COLLECTED, _SWEEPS = 10, 4  # states of a walk of length "auto", and sweeps before each
-_GRID = 11  # restart states of "many", at most
-_VISITS = 5  # per requested ranking, at most
+_GRID = 11  # maximum number of restart states of "many"
+_VISITS = 5  # maximum number of visits per requested ranking
 _CHOOSE, _PLACE, _MOVE = 1, 2, 3  # streams of a list's key
 
 
 class SamplerSettings(NamedTuple):
-    """How rankings are drawn, as compiled code takes it."""
+    """How rankings are drawn, in the form that compiled code uses."""
 
     samples: int
     many: bool
@@ -231,7 +231,7 @@ def sample_rankings(
     n_goods, n_bads
         Numbers of relevant and of irrelevant documents, at least one each.
     samples
-        Number of rankings; fewer are returned where there are not so many different ones.
+        Number of rankings; fewer are returned if there are fewer different ones.
     restarts
         ``two``: the walks start at the best or the worst ranking; ``many``: also in between.
     best
@@ -264,7 +264,7 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
     length = settings.walk if settings.walk > 0 else COLLECTED
     count, visits = 0, 0
     while count < settings.samples and visits < _VISITS * settings.samples:
-        # Each restart has its own words of the stream: the visits so far tell it from the others.
+        # Each restart has its own words of the stream, numbered by the visits so far.
         n_above = 0
         if visits > 0:
             chance = to_uniform(combine(combine(key, uint64(_CHOOSE)), uint64(visits)))
@@ -291,8 +291,8 @@ def advance(walk, sweeps, word, fingerprint):  # type: ignore[no-untyped-def]
     if not sweeps:
         g, b = mutate(walk, word)
         return _moved(fingerprint, walk.state, g, b)
-    # One more half of the time: each mutation adds or repairs one wrong pair, and an even number of
-    # them would never reach rankings with an odd number of wrong pairs.
+    # One more mutation half of the time: each adds or repairs one wrong pair, and an even number of them
+    # would never reach rankings with an odd number of wrong pairs.
     for k in range(np.int64(_SWEEPS * len(walk.goods)) + np.int64(word & uint64(1))):
         g, b = mutate_one(walk, combine(word, uint64(k)))
         fingerprint = _moved(fingerprint, walk.state, g, b)
