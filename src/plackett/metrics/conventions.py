@@ -7,9 +7,9 @@ Perl scripts of LETOR and MSLR.
 
 Options cannot express everything: XGBoost rejects ``map`` and ``precision`` of labels other than 0
 and 1, LightGBM and XGBoost reject labels above 30 and 31, and CatBoost's ``err`` is meaningless for
-labels above 1, which are an error here. XGBoost's ``auc`` for ranking is missing: it counts a pair
-of equal labels as in order if the row that comes first has the higher score, so it depends on the
-order of rows.
+labels above 1, so they are an error here. XGBoost's ``auc`` for ranking is missing: it counts a pair
+of equal labels as correctly ordered if the first row has the higher score, so it depends on the order
+of rows.
 """
 
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ option          values                                         meaning
 ``threshold``   number                                         relevant means label > threshold
 ``denominator`` ``map``: ``relevant`` ``cutoff`` ``found``;    what a sum is divided by
                 ``precision``: ``cutoff`` ``list``
-``persistence`` number between 0 and 1                         ``rbp``: chance to read one more
+``persistence`` number between 0 and 1                         ``rbp``: probability to read on
 ``pairs``       ``binary`` ``graded``                          ``auc``: the pairs it counts
 =============== ============================================== ====================================
 
@@ -42,7 +42,7 @@ from plackett.base.gains import Discount, Gain, exp2_gain
 from plackett.base.kernels import FLOATS, INTEGERS, LABELS, ListFunction, compiled
 
 EXP2, IDENTITY, BINARY = 0.0, 1.0, 2.0
-"""Kinds of gain, as list functions get them in ``params``."""
+"""Kinds of gain, as passed to list functions in ``params``."""
 
 
 @compiled
@@ -79,7 +79,7 @@ def discounted_sum(ranked, ends, cutoff, discounts, kind, level):  # type: ignor
         weight = 0.0
         for rank in range(start, min(stop, depth)):
             weight += discounts[rank]
-        # The product first: whole gains and weights then leave whole results.
+        # Multiply first, so that whole gains and weights give whole results.
         total += gain * weight / (stop - start)
         start = stop
     return total
@@ -160,7 +160,7 @@ _NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
     "persistence": (lambda number: 0 < number < 1, "a number between 0 and 1"),
     "seed": (lambda number: number == int(number) and 0 <= number < 2**63, "an integer from 0 to 2**63 - 1"),
 }
-"""What is allowed of an option that is a number, and that in words."""
+"""For each numeric option, a check of its value and a description of the allowed values."""
 
 
 def _number(name: str, value: Option) -> float:

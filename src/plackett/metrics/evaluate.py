@@ -1,6 +1,6 @@
 """Metrics of a dataset: a value per list, or their mean.
 
-The second stage of a metric is here: one number per list, from rankings that the metrics share.
+This is the second stage of a metric: one number per list, from rankings that the metrics share.
 """
 
 from collections.abc import Iterable, Sequence
@@ -203,7 +203,7 @@ def _kernel_values(metrics: Sequence[Metric], lists: ScoredLists) -> list[Values
     highest = lists.labels.max(initial=0)
     for metric in metrics:
         largest = metric.definition.largest_label
-        # Labels are float32: compare in that precision, or a grade of 0.1 would refuse a label 0.1.
+        # Labels are float32: compare in that precision, or a grade of 0.1 would reject a label 0.1.
         if largest is not None and highest > np.float32(allowed := largest(metric.settings)):
             raise DataError(
                 f"{metric} allows labels up to {allowed:g}, but there is a label "

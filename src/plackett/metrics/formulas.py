@@ -12,7 +12,7 @@ rank using gradient descent").
 **Discounted cumulative gain** is the numerator, :math:`\mathrm{DCG@}k = \sum_{r \le k} G(y_r)
 D(r)`.
 
-**Expected reciprocal rank** of the document that satisfies a user who reads from the top
+**Expected reciprocal rank** of the document that satisfies a user who reads from the top:
 
 .. math:: \mathrm{ERR@}k = \sum_{r \le k} \frac1r R_r \prod_{i<r} (1 - R_i), \qquad
           R = \frac{2^y - 1}{2^g}
@@ -21,13 +21,13 @@ with g the top grade (Chapelle, Metzler, Zhang & Grinspan 2009, "Expected recipr
 relevance", CIKM). With ``gain=identity``, :math:`R = y / g`.
 
 *Ties.* In a group of n tied documents write :math:`E_j` for the mean of :math:`\prod (1 - R)` over
-all its subsets of size j. The chance to pass the first j of them is :math:`E_j`, so to be satisfied
-exactly by the next is :math:`E_j - E_{j+1}`. Adding a document with :math:`x = 1 - R` to m others
-gives
+all its subsets of size j. The probability that the user passes the first j of them is :math:`E_j`, so the
+probability that exactly the next one satisfies is :math:`E_j - E_{j+1}`. Adding a document with
+:math:`x = 1 - R` to m others gives
 
 .. math:: E_j \leftarrow \frac{m+1-j}{m+1} E_j + \frac{j}{m+1}\, x E_{j-1},
 
-a mean of non-negative numbers, hence stable.
+a mean of non-negative numbers, which is numerically stable.
 
 **Rank-biased precision** for a user who reads one more document with probability p
 
@@ -68,7 +68,7 @@ def ndcg_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: 
         return np.nan
     top = np.float64(ideal[0])
     best = discounted_sum(ideal, ends[:0], cutoff, discounts, params[0], top)
-    # Sums over groups add in another order, which may end one rounding above the best.
+    # Sums over groups add in another order, whose rounding may exceed the best value.
     return min(discounted_sum(ranked, ends, cutoff, discounts, params[0], top) / best, 1.0)
 
 

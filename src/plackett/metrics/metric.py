@@ -234,7 +234,7 @@ def _from_function(function: ListMetric, name: str | None = None) -> FunctionMet
             "a metric is a function of two arguments, the scores and the labels of one list; "
             f"this one cannot be called with two ({error})."
         ) from error
-    except ValueError:  # a function in C may not tell
+    except ValueError:  # a function in C may have no signature
         pass
     label = name or str(getattr(function, "__name__", type(function).__name__)).strip("<>")
     if not label.isidentifier() or _our_name(label) in NAMES:

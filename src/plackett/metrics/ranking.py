@@ -34,8 +34,8 @@ from plackett.base.threads import run_parallel
 LEVELS = 32
 """Whole labels below it are sorted by counting."""
 SMALL, FIRST_CALLS = 20_000, 3
-"""Documents up to which the first calls of a process rank in NumPy: it takes a few milliseconds, and a command that
-evaluates once has three kernels less to compile."""
+"""Number of documents up to which the first calls of a process rank in NumPy: it takes a few milliseconds, and a
+command that evaluates once has three fewer kernels to compile."""
 _calls = count()
 
 
@@ -250,7 +250,7 @@ def draw_random_keys(first, last, seed, keys, offsets, values):  # type: ignore[
 
 
 LEAST_LISTS = 100
-"""Lists that are worth a thread."""
+"""Minimum number of lists per thread."""
 SELECTION_BLOCK = 16
 """Documents between two reads of the worst score in the buffer.
 
@@ -272,7 +272,7 @@ def _insert(new, i, best, place):  # type: ignore[no-untyped-def]
 
 @compiled
 def _top(scores, best, place, candidates):  # type: ignore[no-untyped-def]
-    """Put the best documents in order into ``place``; of equals the earlier one stays ahead.
+    """Put the best documents in order into ``place``; of equal scores the earlier one stays first.
 
     An insertion that stops at the right place spends most of its time on mispredicted branches.
     So no branch here depends on a single score: documents better than the worst of the buffer
