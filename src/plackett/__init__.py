@@ -1,7 +1,7 @@
 """Listwise learning to rank.
 
 A :class:`Dataset` holds the data, an objective is a loss of one list, a ranker is a model that
-minimizes an objective, and a metric states its convention.
+minimizes an objective, and a metric measures a ranking by an explicit convention.
 """
 
 import importlib as _importlib

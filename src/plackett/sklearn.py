@@ -1,10 +1,10 @@
 """Rankers as scikit-learn estimators.
 
-:class:`Ranker` is a recipe of plackett with the interface of scikit-learn and the habits of
+:class:`Ranker` is a recipe of plackett with the interface of scikit-learn and the conventions of
 LightGBM's ``LGBMRanker``. It works in ``cross_val_score``, ``GridSearchCV``, ``Pipeline`` and
 ``permutation_importance``, with the query of each row in one of three forms:
 
-- a column of the table X: ``Ranker(query="qid")``. Nothing else has to be passed along.
+- a column of the table X: ``Ranker(query="qid")``. Nothing else has to be passed.
 - an argument: ``fit(X, y, qid=ids)`` or ``fit(X, y, group=sizes)``.
 - metadata routing, where scikit-learn passes the argument along:
   ``Ranker().set_fit_request(qid=True).set_score_request(qid=True)``.
@@ -53,7 +53,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         The settings of a paper's experiment, such as ``"A-web30k"``.
     query
         The column of X that holds the query of each row: a name in a table, a number in an array.
-        It is no feature. A name that the table does not have is ignored.
+        This column is not a feature. A name that the table does not have is ignored.
     importance_type
         The kind of ``feature_importances_``: ``"gain"`` or ``"split"`` for trees; by default the
         first kind of the model.
@@ -68,7 +68,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ranker_
         The fitted ranker of plackett; save it with ``ranker_.save(path)``.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in all estimators of scikit-learn.
     best_iteration_
         The number of steps (trees) that the model keeps.
     best_score_, evals_result_
@@ -103,7 +103,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._set_settings(settings)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, the settings of the recipe among them."""
+        """Parameters by name, including the settings of the recipe."""
         return {**super().get_params(deep=deep), **self._settings()}
 
     def set_params(self, **params: Any) -> Self:
@@ -123,7 +123,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         }
 
     def _set_settings(self, settings: Mapping[str, Any]) -> None:
-        """Store settings as attributes; names that the recipe does not know are refused."""
+        """Store settings as attributes; raise UsageError for names that the recipe does not have."""
         kind: type[PlackettRanker] | None = None
         if isinstance(self.recipe, str) and self.recipe in RECIPES:
             kind = RECIPES[self.recipe].kind
@@ -193,7 +193,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_X, eval_y
             The same as two arguments: features and labels, or a tuple of each.
         eval_qid, eval_group
-            Of the pair of ``eval_set``, or a list with one for each pair.
+            The query ids or list sizes of the pair in ``eval_set``, or a list with one entry per pair.
         eval_metric, eval_at
             What to select by, "ndcg@10" by default; "ndcg" with ``eval_at=[5]`` is "ndcg@5".
         callbacks

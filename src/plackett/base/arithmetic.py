@@ -1,6 +1,6 @@
 r"""Arithmetic and sorting inside compiled kernels.
 
-Exponential, logarithm, largest and smallest value have a form that becomes vector code.
+Exponential, logarithm, largest and smallest value have forms that compile to vector code.
 
 The library's ``exp`` and ``log`` are calls, and a loop with a call runs one number at a time. Here
 they are sums and products after the usual argument reduction:

@@ -1,6 +1,6 @@
-"""Tells the user that kernels are being compiled; they are counted without a total, which is not known ahead.
+"""Tells the user that kernels are being compiled; it counts them without a total, which is not known in advance.
 
-It imports nothing heavy, so that the command line can replace the notice by its own before Numba is imported.
+It imports nothing heavy, so that the command line can replace the notice with its own before Numba is imported.
 """
 
 import sys

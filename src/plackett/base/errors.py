@@ -227,7 +227,7 @@ RENAMED = {"optimiser": "optimizer"}
 
 
 def rename_deprecated(parameters: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
-    """Replace old parameter names, also behind ``__``, by the current ones.
+    """Replace old parameter names, also after ``__``, with the current ones.
 
     >>> rename_deprecated({"ranker__optimiser": "adam", "seed": 1}, warn=False)
     {'ranker__optimizer': 'adam', 'seed': 1}

@@ -1,7 +1,7 @@
-"""Files: written whole or not at all, as text, JSON or TSV cells; their checksums and signatures.
+"""Files: written completely or not at all, as text, JSON or TSV cells; their checksums and signatures.
 
-A writer works on a temporary sibling and moves it over the target at the end, so that a killed process leaves the old
-file or the new one. A checksum finds damage; only a signature, with a secret key, also finds changes made on purpose.
+A writer works on a temporary sibling and moves it over the target at the end, so that a killed process leaves either
+the old file or the new one. A checksum detects damage; only a signature, with a secret key, also detects tampering.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ def require_regular(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; on success it becomes ``path``."""
+    """Yield a temporary path next to ``path``; on success it is renamed to ``path``."""
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "cannot write a file: a folder is there", str(target))
@@ -66,14 +66,14 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary directory beside ``path``; on success it becomes ``path``.
+    """Yield a temporary directory next to ``path``; on success it is renamed to ``path``.
 
-    An existing directory swaps names with the new one in one step and is removed last. Where the
-    system cannot do that, the old one has another name for a moment, but it is never lost.
+    An existing directory swaps names with the new one in one step and is removed last. If the system
+    cannot do that, the old one has another name for a moment, but it is never lost.
     """
     target = Path(path)
     if target.is_symlink():
-        target = target.resolve()  # what it points to is replaced, not the link
+        target = target.resolve()  # replace the target of a link, not the link
     if target.is_file():
         raise NotADirectoryError(errno.ENOTDIR, "cannot write a folder: a file is there", str(target))
     temporary = Path(_make_temporary(target, tempfile.mkdtemp))
@@ -136,8 +136,7 @@ class FullDiskError(OSError):
 def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) -> Iterator[None]:
     """Make errors of a full disk name the target, the space it takes and what to do.
 
-    ``temporary`` holds what was written so far. Where ``needed`` bytes are not known, the error says how much was
-    written.
+    ``temporary`` holds what was written so far. If ``needed`` is not known, the error says how much was written.
     """
     try:
         yield
@@ -268,7 +267,7 @@ def _canonical(content: Mapping[str, Any], without: tuple[str, ...]) -> bytes:
 
 
 def read_key(path: Path) -> bytes:
-    """The key in a file: all its bytes but white space at the end."""
+    """The key in a file: all its bytes except trailing white space."""
     try:
         key = path.read_bytes().rstrip()
     except OSError as error:

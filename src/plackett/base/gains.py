@@ -35,7 +35,7 @@ Gain: TypeAlias = Literal["exp2", "identity"]
 Discount: TypeAlias = Literal["log2", "letor", "reciprocal"]
 ObjectiveDiscount: TypeAlias = Literal["jk", "standard"]
 OBJECTIVE_DISCOUNTS: tuple[ObjectiveDiscount, ...] = ("jk", "standard")
-"""Compiled code gets their positions."""
+"""Compiled code refers to them by position."""
 
 _LOG_2 = np.log(2.0)
 LARGEST_WHOLE = 62.0
@@ -79,7 +79,7 @@ def scaled_gain(label, top):  # type: ignore[no-untyped-def]
 
 @compiled
 def exp2_gain(label, top):  # type: ignore[no-untyped-def]
-    """2^y - 1; divided by 2^top where top is so large that the power might overflow."""
+    """2^y - 1, divided by 2^top if top is so large that the power might overflow."""
     if top > LARGEST_WHOLE:
         return np.exp2(label - top) - np.exp2(-top)
     whole = np.uint64(label)

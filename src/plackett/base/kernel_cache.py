@@ -1,9 +1,9 @@
-"""On-disk cache of compiled kernels, keyed by what the machine code is made of.
+"""On-disk cache of compiled kernels, keyed by everything that determines the machine code.
 
 The name of a file is a hash of the bytecode, constants and types of the kernel and of all functions that it calls, the
-compiler's options and version, and the CPU. So a change of a helper gives a new name, and installations, processes and
-machines can share a cache, which Numba's own (``cache=True``) does not allow. Files are renamed into place, never
-changed.
+compiler's options and version, and the CPU. A changed helper therefore gives a new name, and installations, processes
+and machines can share a cache, which Numba's own cache (``cache=True``) does not allow. Files are renamed into place
+and never changed.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ def cache_folder() -> Path | None:
     for folder in folders:
         if is_writable(folder):
             return folder
-    # A cache that somebody else has filled can be read.
+    # A cache that another user has filled can be read.
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
@@ -102,7 +102,7 @@ def load(file: Path | None, target_context: Any) -> CompileResult | None:
     checksum, data = content[:32], content[32:]
     if hashlib.sha256(data).digest() != checksum:  # cut off, as by a full disk
         return None
-    with suppress(OSError):  # a cache that cannot be written is not cleaned either
+    with suppress(OSError):  # a cache that cannot be written cannot be cleaned either
         if time.time() - file.stat().st_mtime > 24 * 3600:
             os.utime(file)
     return CompileResult._rebuild(target_context, *pickle.loads(data))
@@ -166,7 +166,7 @@ _DESCRIPTIONS: WeakKeyDictionary[Any, tuple[bytes, list[Any]]] = WeakKeyDictiona
 
 
 def _describe_function(function: Any) -> tuple[bytes, list[Any]]:
-    """A function without those it calls, and those."""
+    """The description of a function, and the functions that it calls."""
     known = _DESCRIPTIONS.get(function)
     if known is None:
         called: list[Any] = []
@@ -202,7 +202,7 @@ def _function_parts(function: Any, called: list[Any]) -> Iterator[str]:
 
 
 def _code_parts(code: CodeType) -> Iterator[str]:
-    """Everything in a code object except where it stands in which file."""
+    """Everything in a code object except its file and line numbers."""
     yield code.co_code.hex()
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags))
     for constant in code.co_consts:

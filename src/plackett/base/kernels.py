@@ -30,7 +30,7 @@ from plackett.base.kernel_cache import cache_file, load, save
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]
-    """LLVM code that others link; not optimized and without machine code."""
+    """LLVM code for other libraries to link; it is not optimized and has no machine code."""
 
     is_reordered = False
 
@@ -61,7 +61,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Compiler(Compiler):  # type: ignore[misc]
-    """The usual passes, with a library that depends on whether the function is a part."""
+    """Numba's usual passes, with a library that depends on whether the function is a part."""
 
     def __init__(self, typing_context, target_context, library, args, returns, flags, locals):  # type: ignore[no-untyped-def]
         if library is None:
@@ -132,7 +132,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
             self._compiler = whole
 
     def add_overload(self, cres: Any) -> None:
-        """Keep a compiled function; one that is a part only cannot be called from Python."""
+        """Store a compiled function; a function that is only a part cannot be called from Python."""
         args = tuple(cres.signature.args)
         if args in self._parts:
             self.overloads[args] = cres
@@ -193,7 +193,7 @@ def _hash(self: Any) -> int:
 
 
 def _install_registries(self: Any) -> None:
-    """Install what is new in the registries; Numba imports thirty modules first, each time."""
+    """Install only what is new in the registries; Numba would import thirty modules first, each time."""
     for registry in list(self._registries):
         self.install_registry(registry)
 
@@ -273,7 +273,7 @@ def reordered(function: Callable[..., Any]) -> Any:
 
 
 def compile_for(kernel: Any, signature: Any) -> Any:
-    """Compile for one signature, which calls then convert their arguments to."""
+    """Compile for one signature; calls convert their arguments to it."""
     if not config.DISABLE_JIT:
         kernel.compile(signature)
         kernel.disable_compile()

@@ -1,7 +1,7 @@
 """Memory of this process: how much is available, which limits are set, how much of them is used.
 
 Limits come from the process (``ulimit -v``, ``ulimit -d``) and from its control groups (a
-container, a systemd unit). Where Linux reports none, there is none here.
+container, a systemd unit). If Linux reports no limit, this module reports none.
 """
 
 import resource
@@ -28,7 +28,7 @@ class Limit:
 
     @property
     def left(self) -> int:
-        """What may still be used."""
+        """Bytes that may still be used."""
         return max(0, self.most - self.used)
 
 

@@ -100,7 +100,7 @@ def take_lists(offsets: Offsets, positions: Rows) -> tuple[Rows, Offsets]:
 
 
 CHUNKS = 64
-"""Parts into which the work of threads is divided."""
+"""Number of parts into which the work of threads is divided."""
 
 
 def even_chunks(costs: NDArray[np.int64], count: int = CHUNKS) -> Offsets:
@@ -148,5 +148,5 @@ def factorize(ids: Ids) -> tuple[Ids, Rows, bool]:
 
 
 def run_starts(ids: Ids) -> Rows:
-    """Where each run of equal neighbours begins; ``ids`` is not empty."""
+    """Where each run of equal neighbors begins; ``ids`` is not empty."""
     return np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))

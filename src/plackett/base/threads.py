@@ -21,7 +21,7 @@ _executor: ThreadPoolExecutor
 
 
 def _open_executor() -> None:
-    """Start without threads, also in a forked process: those of its parent are gone."""
+    """Start without threads, also in a forked process, where the threads of the parent do not exist."""
     global _executor
     _executor = ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, "plackett-kernels")
 
@@ -34,14 +34,14 @@ if hasattr(os, "register_at_fork"):
 def run_parallel(kernel: Callable[..., Any], n: int, *arguments: Any, least: int = 1) -> None:
     """Call ``kernel(first, last, *arguments)`` so that 0 to n is covered once.
 
-    Items write to different places of the arguments; ``least`` items are worth a thread.
+    Items write to different parts of the arguments. Each thread gets at least ``least`` items.
     """
     threads = min(numba.get_num_threads(), n // least)
     if threads < 2:
         kernel(0, n, *arguments)
         return
     parts = min(threads * _PARTS, n // least)
-    numbers = count()  # of the parts, which this thread and its helpers take in turn
+    numbers = count()  # numbers of the parts, which this thread and its helpers take in turn
 
     def take_parts() -> None:
         while (part := next(numbers)) < parts:
@@ -52,7 +52,7 @@ def run_parallel(kernel: Callable[..., Any], n: int, *arguments: Any, least: int
         while len(helpers) < threads - 1:
             helpers.append(_executor.submit(take_parts))
     except RuntimeError as refusal:
-        # A thread of the user's goes on alone after the main thread has ended.
+        # After the main thread has ended, a user's thread continues without helpers.
         if "interpreter shutdown" not in str(refusal):
             raise
     try:
