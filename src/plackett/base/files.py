@@ -166,7 +166,7 @@ def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) 
 
 
 def _make_temporary(target: Path, make: Callable[..., Any]) -> Any:
-    """Make a temporary file or folder beside the target, which errors name instead."""
+    """Make a temporary file or folder next to the target; errors name the target instead."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         return make(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")

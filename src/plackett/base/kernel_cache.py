@@ -54,7 +54,7 @@ def cache_folder() -> Path | None:
     """Folder of the cache; None if there is none and none can be made.
 
     It is in ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache folder
-    (``XDG_CACHE_HOME``, ``~/.cache``), else beside the package.
+    (``XDG_CACHE_HOME``, ``~/.cache``), else next to the package.
     """
     if config.CACHE_DIR:
         folders = [Path(config.CACHE_DIR) / f"{_PACKAGE}-kernels"]

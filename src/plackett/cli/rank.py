@@ -292,7 +292,7 @@ def _hash(query: Any) -> int:
 
 
 def _refuse_divided_queries(notes: list[dict[str, Any]]) -> None:
-    """Refuse a query in two shards, which would be ranked as two lists."""
+    """Raise DataError for a query in two shards, which would be ranked as two lists."""
     ids = np.concatenate([np.array(note["ids"], np.int64) for note in notes])
     shard = np.repeat(np.arange(len(notes)), [len(note["ids"]) for note in notes])
     order = np.argsort(ids, kind="stable")

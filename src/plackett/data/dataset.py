@@ -235,7 +235,7 @@ class Dataset:
 
     @classmethod
     def from_table(cls, table: inputs.Table, *, strict: bool = False) -> Dataset:
-        """Group the rows of a reader; takes over its arrays.
+        """Group the rows of a reader into lists; this takes ownership of its arrays.
 
         Rows of a query that are not next to each other form one list with a
         :class:`~plackett.base.errors.DataWarning`, or raise a DataError if ``strict``.

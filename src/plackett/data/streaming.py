@@ -80,7 +80,7 @@ def read_blocks(
     """Read Parquet or Arrow files as data sets of a few thousand documents in whole lists.
 
     The blocks come in the order of the files, and their ``rows`` count through all files from 0.
-    The rows of a list must be next to each other. Files without documents are refused unless
+    The rows of a list must be next to each other. Files without documents raise DataError unless
     ``allow_empty``. The options are those of :func:`plackett.read`.
     """
     from plackett.data.columnar.blocks import iter_list_blocks  # imports pyarrow

@@ -36,7 +36,7 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
       again where features are missing, as for the other formats.
     - Parquet and Arrow: labels, features and their names, ids of queries and documents with their
       type, and weights, exactly. Rows of a part of a data set are numbered from 0 again. A feature
-      named like one of the other columns written (``label``, ``query_id`` ...) is refused.
+      named like one of the other columns written (``label``, ``query_id`` ...) raises an error.
     - LETOR text: labels, features and ids, exactly, and the order of the rows. Feature names are
       not written; weights are not either, with a :class:`~plackett.base.errors.DataWarning`.
       Document ids are read as strings, and query ids as integers if all of them look like integers.

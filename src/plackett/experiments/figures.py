@@ -156,7 +156,7 @@ class Bar:
 
     name: str
     parts: Sequence[float]
-    text: str  # stands beside the bar
+    text: str  # shown next to the bar
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def _tracking_uri(text: str) -> tuple[str, str | None]:
     """MLflow's tracking URI, and the folder for artifacts; None leaves it to MLflow.
 
     A path is a file of SQLite, or a folder if one exists there. MLflow would put the artifacts of an
-    SQLite file into the current folder; beside the file they can be found again.
+    SQLite file into the current folder; next to the file they can be found again.
     """
     scheme, sign, rest = text.partition("://")
     if sign and scheme != "sqlite":

@@ -302,7 +302,7 @@ class Splits(Protocol):
     description: ClassVar[str] = (
         "Each trial splits the lists at random, 60/20/20 for training, validation and test; tests "
         "pair the trials by their means. Splits overlap, which makes the plain t-test optimistic: "
-        "the corrected resampled t-test (Nadeau & Bengio 2003) stands beside it."
+        "the corrected resampled t-test (Nadeau & Bengio 2003) is shown next to it."
     )
 
     count: int = 100

@@ -311,7 +311,7 @@ def paired_differences(values: Values, baseline: Values) -> Values:
 def decide(differences: Sequence[tuple[float, float]], alpha: float) -> bool | None:
     """Whether one system is better than another everywhere, from differences and their p-values.
 
-    False if it is significantly worse somewhere; None if chance explains what was found.
+    False if it is significantly worse somewhere; None if neither is the case.
     """
     if all(mean > 0 and p < alpha for mean, p in differences):
         return True

@@ -16,7 +16,7 @@ rank then has an expected gain, and the loss is minus NDCG of the first ``cutoff
 - :class:`PiRank`: NeuralSort (Swezey et al. 2021)
 - :class:`SoftSort`: the simpler matrix
 - :class:`NeuralNDCG`: NeuralSort, then ``rounds`` of Sinkhorn scaling, rows and columns in turn, so
-  that each document has about one rank in all (Pobrotyn & Białobrzeski 2021)
+  that the shares of each document sum to about one rank (Pobrotyn & Białobrzeski 2021)
 
 **Gradient**, through the logits, which are piecewise linear in the scores. Where scores are equal,
 absolute values have slope 0 in NeuralSort; SoftSort takes the mean over all orders of the tied
@@ -188,7 +188,7 @@ def _add_softsort(scores, order, tau, slopes, gradient, curvature):  # type: ign
 def _add_tied_row(order, start, stop, r, slopes, tau, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add row r; the documents at places start to stop tie: the mean over all their orders."""
     tied = stop - start
-    # Of the tied places other than r, so many more are below r than above it.
+    # How many more of the tied positions other than r are below r than above it.
     balance = (stop - 1.0 - r - (r - start)) / tied
     outside, outside_size, inside, inside_size = 0.0, 0.0, 0.0, 0.0
     for place in range(len(order)):

@@ -322,7 +322,7 @@ def _accelerated_step(counts: PositionCounts, rates: _Rates) -> _Rates:
 
 
 def estimate_by_swaps(log: ClickLog, *, deepest: int | None = None) -> Propensities:
-    """Estimate propensities from documents that were shown at several positions by chance.
+    """Estimate propensities from documents that were shown at several positions at random.
 
     Parameters
     ----------

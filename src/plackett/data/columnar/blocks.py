@@ -129,7 +129,7 @@ def _cut_at_lists(tables: Iterator[Table], row_bytes: int) -> Iterator[Table]:
         if sum(part.n_docs for part in waiting) < wanted:
             continue
         joined = _join_tables(waiting)
-        last_list = int(run_starts(joined.query_ids)[-1])  # it may go on in the next table
+        last_list = int(run_starts(joined.query_ids)[-1])  # it may continue in the next table
         if last_list > 0:
             yield _slice_table(joined, 0, last_list)
         waiting = [_slice_table(joined, last_list, joined.n_docs)]

@@ -131,8 +131,8 @@ def count_claims(results: CellResults) -> list[Claim]:
     """The paper's claims; those about systems that were not run are undecided.
 
     The paper counts the cells in which the best of a family is above the best of the others. A
-    claim holds if that is so in most cells and the difference in MAP over all lists is significant;
-    it does not if both say the opposite; else chance explains what was found.
+    claim holds if this is true in most cells and the difference in MAP over all lists is significant.
+    It does not hold if both say the opposite; otherwise it is undecided.
     """
     cells, column, metric = results.cells(), results.columns[-1], results.metrics[0]
     claims = []
@@ -222,8 +222,8 @@ PAPER = Paper(
             3, "MAP and NDCG of all systems (the paper: on the seven sets of LETOR 3)", LETOR3, kind="figure",
             study=_study, against=lambda _: {name: "ranksvm" for name in SYSTEMS if name != "ranksvm"},
             notes=(
-                "The paper's numbers did not survive in its text; its counts of wins over cells (a set or "
-                "all sets, under a metric) did. It tests nothing; the marks are ours.",
+                "The paper's text has lost its numbers, but not its counts of wins over cells (a set or "
+                "all sets, under a metric). It has no tests; the marks are ours.",
                 "Labels are relevant (above 0) or not. 'Its best' takes the best of three systems on the "
                 "test lists, as the paper does, which favors the family. Sampled rankings have one seed.",
             ),

@@ -30,10 +30,10 @@ _NEAR = 0.99  # share of the other system's best value that counts as having con
 
 @dataclass(frozen=True, kw_only=True)
 class LearningCurves(PaperFigure):
-    """A metric on validation (and training) lists as training goes on, in repeated trials."""
+    """A metric on validation (and training) lists during training, in repeated trials."""
 
     panels: Mapping[str, tuple[str, ...]]  # systems of each panel
-    parts: tuple[str, ...] = ("validation",)  # which lists, as far as the models follow them
+    parts: tuple[str, ...] = ("validation",)  # which lists, if the models record curves for them
     faster: tuple[tuple[str, str], ...] = ()  # systems that are said to converge faster, and the others
 
     def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:

@@ -203,7 +203,7 @@ class ItemData:
     role: str  # the paper's data set that the data are, or stand for
     source: DataSource
     plans: Sequence[Plan]
-    published: bool  # whether the paper's numbers may be shown beside ours
+    published: bool  # whether the paper's numbers may be shown next to ours
     store: RunStore | None = None  # None before the trials have been run
 
     @property

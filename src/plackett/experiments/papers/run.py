@@ -169,7 +169,7 @@ class Reproduction:
 
 
 def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> ReproductionPlan:
-    """Lay out the trials of tables and figures on the data that are available, and say what is missing."""
+    """Plan the trials of tables and figures on the available data, and say what is missing."""
     planned: list[PlannedItem] = []
     missing: list[str] = []
     for item in items:

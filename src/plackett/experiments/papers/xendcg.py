@@ -49,7 +49,7 @@ def _claims(_: str, judged: TableTests, __: FinishedStudy) -> Sequence[Claim]:
     return [claim_better(judged, above, below) for above, below in pairs]
 
 
-_LOST = "The paper's numbers did not survive in its text; what it says of them did."
+_LOST = "The paper's text has lost its numbers, but not its statements about them."
 
 PAPER = Paper(
     letter="C",
@@ -65,8 +65,8 @@ PAPER = Paper(
             notes=(
                 _LOST,
                 "The paper tests without a correction: there △ ▽ count as well.",
-                "Random splits share most of their lists, which makes the paper's t-test too "
-                "sure; p of the corrected resampled test (Nadeau & Bengio 2003) stands beside it.",
+                "Random splits share most of their lists, so the p-values of the paper's t-test are too small; "
+                "p of the corrected resampled test (Nadeau & Bengio 2003) is shown next to them.",
             ),
         ),
         LearningCurves(

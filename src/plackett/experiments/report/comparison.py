@@ -135,7 +135,7 @@ def trial_chart(report: Report) -> DotChart | None:
 def curve_chart(curves: CurvesByTrial, metric: str) -> LineChart:
     """Learning curves of every trial from the first step on, and their mean.
 
-    The mean goes as far as all trials do; a trial ends where training stopped early.
+    The mean ends with the shortest trial; a trial ends where training stopped early.
     """
     lines, notes = [], {}
     for name, by_trial in curves.items():

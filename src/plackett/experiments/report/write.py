@@ -67,7 +67,7 @@ def write_files(
         Formats of the figures: ``svg``, ``png``, ``pdf``. By default all of them if Matplotlib is
         installed (the extra ``figures``), else none.
     segments
-        Columns to group test lists by, beside their length and their number of relevant documents:
+        Columns to group test lists by, besides their length and their number of relevant documents:
         for each name, values by query id.
     """
     formats = (FORMATS if can_draw() else ()) if formats is None else formats

@@ -28,7 +28,7 @@ from plackett.models import Progress, Ranker, no_progress
 
 _STUDY_SECONDS = 0.5  # between checks of what other processes have finished
 _WORKER_SECONDS = 0.2  # between progress reports while local processes work
-_MOST_FAILURES = 5  # if so many trials fail and none succeeds, the search is aborted
+_MOST_FAILURES = 5  # if this many trials fail and none succeeds, the search is aborted
 
 
 @dataclass(eq=False)

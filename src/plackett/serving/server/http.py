@@ -28,7 +28,7 @@ _DRAIN_SECONDS, _DRAIN_BYTES = 1.0, 32 << 20
 
 
 class HTTPError(Exception):
-    """A request that is refused with a reason.
+    """A request that is rejected with a reason.
 
     ``detail`` states what was received, what is allowed and what to do, but never the content of documents.
     """

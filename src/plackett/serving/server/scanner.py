@@ -122,7 +122,7 @@ def find_name(names, text, start, end, guess):  # type: ignore[no-untyped-def]
 
 
 GIVE_UP = -1
-"""Returned in place of a position: another parser must decide."""
+"""Returned instead of a position: another parser must decide."""
 
 END = b'\0""""""""' + bytes(39)
 """Follows every text: no digit, a quote within the next word, and space to read ahead."""
@@ -210,7 +210,7 @@ def read_vector(text, at, row):  # type: ignore[no-untyped-def]
 
 
 NO_ROOM = -2
-"""Returned in place of a position: the target needs more rows."""
+"""Returned instead of a position: the target needs more rows."""
 
 _COLON, _OPEN_LIST, _OPEN, _CLOSE = 58, 91, 123, 125
 _DOCUMENTS, _LISTS = np.frombuffer(b"documents", np.uint8), np.frombuffer(b"lists", np.uint8)

@@ -171,7 +171,7 @@ class Readiness(Health):
 
 
 class Problem(Struct):
-    """Why a request was refused (RFC 9457)."""
+    """Why a request was rejected (RFC 9457)."""
 
     title: str
     status: int
