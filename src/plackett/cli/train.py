@@ -68,7 +68,7 @@ def train(
     seconds = time.perf_counter() - begin
     ranker.save(out, sign_key=sign_key)
     # The members of a cross-fit also learn from the validation lists, so this estimate is too optimistic.
-    role = "validation" if crossfit is None else "validation (learned from)"
+    role = "validation" if crossfit is None else "validation (learnt from)"
     means = {
         part: evaluate(ranker.predict(lists), lists, metric)
         for part, lists in (("train", training_data), (role, validation_data))
