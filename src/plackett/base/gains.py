@@ -16,12 +16,13 @@ discount        of rank r, counted from 1
 ``reciprocal``  :math:`1/r`                  CatBoost's ``type=Position``
 ==============  ===========================  =========================================
 
-The parameters of objectives call ``letor`` ``jk`` and ``log2`` ``standard``, after the papers.
+Parameters of objectives have the names of the papers instead: ``jk`` is ``letor``, ``standard`` is ``log2``.
 
 Compiled code for one document: the gains :func:`exp2_gain` and :func:`scaled_gain`; the discounts :func:`discount` and
 :func:`inverse_discount`, whose ranks count from 0 (MDPRank, the conditional models). :func:`discounts` returns an
 array: for NDCG, DCG and LambdaRank in single precision.
-Smooth ranks have the same formula in ApproxNDCG and FastSoftRank.
+ApproxNDCG and FastSoftRank need the discount at ranks that are no whole numbers, and its derivative: they compute it
+themselves.
 """
 
 from typing import Literal, TypeAlias

@@ -6,7 +6,7 @@ on. :func:`train_worker` runs in every worker and calls the job's function with 
 
 If a worker dies, Ray Train replaces all of them, at most ``retries`` times; the new ones continue from the latest state
 that the first worker has sent to the :class:`~plackett.distributed.coordinator.Coordinator`. If Ray Train's controller
-dies, so does the driver process, and another one begins from the latest state.
+dies, the driver process is ended, which frees its cores, and another one starts from the latest state.
 
 **Partitions.** The lists, in canonical order, are divided into runs with about the same number of
 documents. The canonical order is an order of hashes, so each run is a random sample, and a worker's

@@ -30,7 +30,7 @@ class Noise(ABC):
     """
 
     name: ClassVar[str]  # for people
-    unit: ClassVar[str]  # what a level is, for the axis of a chart
+    unit: ClassVar[str]  # what a level means; charts and tables show it in percent
     validation: ClassVar[bool] = False  # whether validation lists get the noise too; test lists never do
 
     def apply(self, train: Dataset, *, level: float, seed: int) -> Dataset:
@@ -49,7 +49,7 @@ class Noise(ABC):
 
 
 def documents_per_list(train: Dataset, level: float) -> NDArray[np.int64]:
-    """For each list, this share of its documents as a whole number; halves are rounded up."""
+    """For each list, ``level`` times its number of documents, rounded (halves up)."""
     return np.floor(level * train.list_sizes + 0.5).astype(np.int64)
 
 

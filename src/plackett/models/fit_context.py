@@ -1,4 +1,4 @@
-r"""What a fit needs besides the data: metrics, checkpoint, progress, selection, workers, the objective.
+r"""What a fit needs besides the data: settings of the fit, callbacks and progress, selection of the best step.
 
 :class:`Selection` finds the best candidate on the validation lists. With one metric the higher mean wins. With several
 the comparison is lexicographic, as in Zhu & Klabjan (2020): candidate a beats b if a is higher at the first metric in

@@ -18,7 +18,7 @@ scheme          pairs                 :math:`w_{ij}`
 
 with :math:`\rho_{ij} = |D_{\pi_i} - D_{\pi_j}|` and :math:`\delta_{ij} = D_k - D_{k+1}`, :math:`k =
 |\pi_i - \pi_j|`. Gradient and curvature are those of the logistic losses with weights frozen, as in
-:mod:`plackett.objectives.lambdarank`. Logarithms of the loss are natural. The value jumps where two
+:mod:`plackett.objectives.lambdarank`. The loss has natural logarithms. The value jumps where two
 scores cross, so the objective is not declared exact. O(n²) time, O(n) memory.
 
 ``arp1`` and ``arp2`` bound the average rank of relevance, :math:`\sum_i y_i \pi_i / Y` with
@@ -54,7 +54,7 @@ _NDCG1, _ARP1 = 0, 4
 
 @compiled
 def _fill_weights(gains, discounts, steps, near, far, a, weights):  # type: ignore[no-untyped-def]
-    """Fill (near ρ + far δ)(G_a - G_b) for ranks b behind a; steps[k]: δ of ranks k + 1 apart."""
+    """For ranks b > a, set weights[b] to (near ρ + far δ)(G_a - G_b); steps[k] is δ at a distance of k + 1 ranks."""
     g, d, out = gains[a + 1 :], discounts[a + 1 :], weights[a + 1 :]
     gain, discount = gains[a], discounts[a]
     for k in range(len(out)):

@@ -26,7 +26,7 @@ rounds, not the matrices. A small constant in the denominators keeps them finite
 
 **Curvature.** With :math:`m_{rj} = |\partial\ell/\partial L_{rj}|`, the size of a softmax's second
 derivatives, it is :math:`\sum_{rj} m_{rj} (\partial L_{rj}/\partial s_k)^2`, raised to at least
-1e-6 of the list's mean: not a bound, but steps are as short as the smoothing.
+1e-6 of the list's mean: this is no bound, but it keeps Newton steps about as short as the smoothing is wide.
 
 **Cut-off.** In PiRank and SoftSort, the shares of a document in all rows need not sum to 1: a document in the middle of
 the scores has a share in every row. If all ranks count in the loss, relevant documents are therefore drawn to the

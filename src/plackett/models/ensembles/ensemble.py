@@ -87,7 +87,7 @@ class Ensemble:
     set_offsets, sets
         Words of each set of categories; bit b of word w stands for category 32 w + b.
     base_score
-        Added first.
+        The constant from which the sum for each document starts.
     feature_names
         If known.
     """
@@ -174,7 +174,7 @@ def assemble(
     feature_names: tuple[str, ...] | None = None,
     base_score: float = 0.0,
 ) -> Ensemble:
-    """Join trees; the sets of categories are renumbered over all trees."""
+    """Join trees; sets of categories get numbers that are unique in the ensemble."""
     for number, tree in enumerate(trees):
         _check_tree(tree, number)
     return _join(

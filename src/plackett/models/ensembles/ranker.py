@@ -80,7 +80,7 @@ def import_model(
     source = file.read_bytes()
     library = _detect_library(source, file) if form is None else form
     if library not in READERS:
-        raise UsageError(f"there is no form {library!r} to import; use {', '.join(READERS)}.")
+        raise UsageError(f"unknown format {library!r}; supported are {', '.join(READERS)}.")
     names = None if feature_names is None else tuple(feature_names)
     try:
         return EnsembleRanker().take(source, library, n_features=n_features, feature_names=names)
@@ -144,7 +144,7 @@ class EnsembleRanker(Ranker):
     def take(
         self, source: bytes, form: str, *, n_features: int | None = None, feature_names: tuple[str, ...] | None = None
     ) -> Self:
-        """Become the model of a file; :func:`import_model` describes the parameters."""
+        """Load the content of a model file into this ranker; :func:`import_model` describes the parameters."""
         self._load(source, form, n_features)
         self.n_features_ = self.ensemble_.n_features
         if feature_names is not None and len(feature_names) != self.n_features_:

@@ -45,7 +45,7 @@ class BaseNeuralRanker(Ranker):
     supports_cluster: ClassVar[bool] = True
     threads_matter: ClassVar[bool] = True  # the order of sums in attention depends on them
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
-    # Without annotations, so that they are parameters of BoostedNeuralRanker only.
+    # Not annotated, so that they are no fields (parameters) here; BoostedNeuralRanker declares them.
     learners = 1
     shrinkage = 1.0
 
@@ -220,8 +220,8 @@ class NeuralRanker(BaseNeuralRanker):
     latent_cross
         Multiply the output of the layers by 1 + that of the attention, instead of scoring the attention alone.
     local_context
-        A GRU reads each list in the order of the scores without context, the best document last, and its last state
-        contributes to the score of each document.
+        A GRU reads each list in ascending order of the scores without context; its last state contributes to the
+        score of each document.
     group_size
         Number of documents that the net scores together; 1 scores documents independently.
     recurrent, pooling, score_from

@@ -1,11 +1,11 @@
 r"""The losses of conditional models, over a sample of rankings or over all sign vectors.
 
-**Sampled rankings**, for every gain (Dubey et al. 2009). Goods have label > 0. A ranking y has coefficients :math:`c_g
-= 2 n_g - n_-` and :math:`c_b = 2 n_b - n_+`, twice the wins less the number of opponents; its compatibility with the
-scores, relative to the ideal ranking :math:`y_q`, is :math:`a_y = \sum_d (c_d(y) - c_d(y_q)) s_d = -2 \sum_{y_{gb} =
--1} (s_g - s_b)`. With :math:`\Delta = 1 - \mathrm{gain}`, sums over the fixed sample (self-normalized: the sample does
-not follow the model, so plain averages would not estimate its means), :math:`p = \mathrm{softmax}(a)` and :math:`d =
-c(y) - c(y_q)`:
+**Sampled rankings**, for every gain (Dubey et al. 2009). A good is a relevant document (label > 0), a bad an irrelevant
+one. A ranking y has coefficients :math:`c_g = 2 n_g - n_-` and :math:`c_b = 2 n_b - n_+`: twice the number of opponents
+that the document beats, minus the number of opponents. Its compatibility with the scores, relative to the ideal ranking
+:math:`y_q`, is :math:`a_y = \sum_d (c_d(y) - c_d(y_q)) s_d = -2 \sum_{y_{gb} = -1} (s_g - s_b)`. With :math:`\Delta =
+1 - \mathrm{gain}`, sums over the fixed sample (self-normalized: the sample does not follow the model, so plain averages
+would not estimate its means), :math:`p = \mathrm{softmax}(a)` and :math:`d = c(y) - c(y_q)`:
 
 =============  ==========================================  ======================================
 objective      value                                       gradient
@@ -46,8 +46,8 @@ ExpGain        :math:`-\log \frac1N \sum p`                 at most :math:`4 p q
 and :math:`\log Z = \sum \log 2\cosh\delta`. MLE, ConvexLoss and L3 are convex and their curvature is the exact diagonal
 (L3 is convex although the paper says it is not in general: losses lie in [0, 1]). For L2 we drop the factor :math:`p -
 q \le 1` of the second derivative. For ExpGain, Jensen's inequality with the current shares :math:`\tau = p / \sum p`
-gives the majorizer :math:`-\sum \tau \log p` + constant, which touches it at the current scores; its diagonal is in the
-table. Both are raised to 1e-6 of the list's mean.
+gives the majorizer :math:`-\sum \tau \log p` + constant, which equals the loss at the current scores; its diagonal
+is in the table. Both are raised to 1e-6 of the list's mean.
 
 With document weights, a pair counts w times, where w is the weight of its good, and N is the sum of these weights: a
 good of weight 2 is the same as two goods. If N is below 1, L3 may not be convex, and its curvature is raised to 0.
@@ -202,7 +202,7 @@ def _add_gain(x, ratios, parts, i, n_goods, gradient, curvature):  # type: ignor
     return total
 
 
-COLUMNS = 1  # the loss of the ranking
+COLUMNS = 1  # of a stored ranking before its coefficients: its loss
 
 
 @list_function(LIST_FUNCTION)
@@ -255,7 +255,7 @@ def fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore
 
 @compiled
 def _tilt(losses, energies, log_total, slopes):  # type: ignore[no-untyped-def]
-    """Minus the log of the expected gain; takes the shares tilted by gain from the slopes."""
+    """Minus the log of the expected gain; subtracts softmax(a + log gain) from the slopes."""
     tilted = np.empty(len(losses))
     for r in range(len(losses)):
         tilted[r] = energies[r] + np.log(1.0 - losses[r])  # -inf for a gain of 0

@@ -109,7 +109,9 @@ def load_model(name: str, path: Path) -> Model:
     scorer = make_scorer(ranker)
     warm_up(scorer, len(names))
     feature_names = FeatureNames(names)
-    scan_body(b'{"documents":[[0.5]]}', feature_names.table, Limits())  # compiles or loads it
+    scan_body(
+        b'{"documents":[[0.5]]}', feature_names.table, Limits()
+    )  # so that the first request need not wait for its compilation
     model = Model(
         name=name,
         version=version,

@@ -64,7 +64,7 @@ _FEATURE_TYPES = {int, float, type(None)}
 
 
 def read_carefully(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
-    """The lists of a JSON body; raises :class:`HTTPError` with the reason."""
+    """The lists of a JSON body that the scanner cannot read; slower, and gives the reason if it is refused."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
