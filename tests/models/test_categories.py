@@ -64,7 +64,7 @@ def test_other_models_encode_them_by_their_mean_label(ranker, tmp_path) -> None:
     assert pk.evaluate(scores, pk.Dataset(test))["ndcg@10"] > 0.95
     ranker.save(tmp_path / "m.plackett")
     assert np.array_equal(pk.load(tmp_path / "m.plackett").predict(test), scores)
-    with pytest.raises(UsageError, match="encodes categories, which export targets do not know"):
+    with pytest.raises(UsageError, match="encodes categories, which export targets do not support"):
         pk.export(ranker, tmp_path / "m", "ranklib")
 
 

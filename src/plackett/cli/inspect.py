@@ -10,21 +10,11 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from plackett import models
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import OUT, bar_table, print_json, print_text
 from plackett.cli.options import DataOptions, Json
 from plackett.metrics import CONVENTIONS, METRICS
-from plackett.models import (
-    RECIPES,
-    BaseLinearRanker,
-    CrossFit,
-    EnsembleRanker,
-    LinearRanker,
-    Ranker,
-    StumpRanker,
-    TreeRanker,
-    load,
-)
 from plackett.models.artifact import encode, read_manifest
 from plackett.models.recipes import recommend
 from plackett.objectives import OBJECTIVES
@@ -69,10 +59,10 @@ def inspect(model: Annotated[Path, typer.Argument(help="Folder of a model.")], j
 
 def describe_model(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return all facts about a model as plain data."""
-    ranker: Ranker | None = None
+    ranker: models.Ranker | None = None
     note = ""
     try:
-        ranker = load(folder)
+        ranker = models.load(folder)
     except (UsageError, ImportError) as error:  # the model needs the user's module or a missing extra
         note = f"Curves and importances need the model itself: {error}"
     settings = {name: _plain(value) for name, value in manifest.get("settings", {}).items()}
@@ -114,16 +104,16 @@ def _objective_setting(manifest: Mapping[str, Any], settings: Mapping[str, Any])
     return "rankboost" if manifest.get("kind") == "StumpRanker" else settings.get("objective")
 
 
-def _size(ranker: Ranker) -> dict[str, Any]:
+def _size(ranker: models.Ranker) -> dict[str, Any]:
     size: dict[str, Any] = {}
-    if isinstance(ranker, (TreeRanker, EnsembleRanker)):
-        size["trees"] = (ranker._ensemble if isinstance(ranker, TreeRanker) else ranker.ensemble_).n_trees
-    elif isinstance(ranker, StumpRanker):
+    if isinstance(ranker, (models.TreeRanker, models.EnsembleRanker)):
+        size["trees"] = (ranker._ensemble if isinstance(ranker, models.TreeRanker) else ranker.ensemble_).n_trees
+    elif isinstance(ranker, models.StumpRanker):
         size["stumps"] = len(ranker.stump_features_)
-    elif isinstance(ranker, BaseLinearRanker):
+    elif isinstance(ranker, models.BaseLinearRanker):
         size["coefficients"] = len(ranker.coefficients_)
-        size |= {"C": ranker.C_} if isinstance(ranker, LinearRanker) else {}
-    elif isinstance(ranker, CrossFit):
+        size |= {"C": ranker.C_} if isinstance(ranker, models.LinearRanker) else {}
+    elif isinstance(ranker, models.CrossFit):
         size["members"] = [member.summary() for member in ranker.members_]
     elif hasattr(ranker, "networks_"):
         size["nets"] = len(ranker.networks_)
@@ -132,7 +122,7 @@ def _size(ranker: Ranker) -> dict[str, Any]:
     return size if best is None else size | {"best_step": best}
 
 
-def _importance(ranker: Ranker) -> dict[str, float]:
+def _importance(ranker: models.Ranker) -> dict[str, float]:
     """The most important features and their shares; empty for models that have none."""
     try:
         values: dict[str, float] = getattr(ranker, "importance", dict)()
@@ -244,7 +234,7 @@ def recipes(
             ),
             "presets": list(entry.presets),
         }
-        for name, entry in RECIPES.items()
+        for name, entry in models.RECIPES.items()
     ]
     lines = [(row["name"], _KIND_NAMES[row["kind"]], row["objective"], " ".join(row["presets"])) for row in rows]
     hint = "plackett train DATA --model RECIPE --out MODEL"

@@ -12,21 +12,7 @@ from rich.table import Table
 from plackett.base.errors import UsageError
 from plackett.cli import console
 from plackett.cli.options import Json, Settings, Store, TrialOptions, check_report_folder, parse_settings, split_names
-from plackett.experiments.papers import (
-    PAPERS,
-    Budget,
-    Paper,
-    PaperDatasets,
-    PaperItem,
-    Reproduction,
-    ReproductionPlan,
-    list_items,
-    paper as find_paper,
-    plan_reproduction,
-    reproduction_payload,
-    run_reproduction,
-    write_reproduction,
-)
+from plackett.experiments import papers
 from plackett.experiments.papers.paper import has_setting
 
 _VERDICT_COLORS = {"yes": "green", "no": "red", "undecided": "dim", "not tested": "dim"}
@@ -73,24 +59,24 @@ def reproduce(
     Finished trials are kept: the same command resumes an interrupted reproduction.
     """
     if paper is None and not listed:
-        raise UsageError(f"give the letter of a paper ({', '.join(PAPERS)}), or --list to see what there is.")
-    budget = Budget(quick, trials, parse_settings(settings), seed, tuple(split_names(models or "")))
+        raise UsageError(f"give the letter of a paper ({', '.join(papers.PAPERS)}), or --list to see what there is.")
+    budget = papers.Budget(quick, trials, parse_settings(settings), seed, tuple(split_names(models or "")))
     named = tuple(split_names(on or ""))
     cluster, cores = running.find_cores()
     if listed:
         payload = []
-        for one in list(PAPERS.values()) if paper is None else [find_paper(paper)]:
-            datasets = PaperDatasets(one, budget, data, console.byte_progress, named)
+        for one in list(papers.PAPERS.values()) if paper is None else [papers.paper(paper)]:
+            datasets = papers.PaperDatasets(one, budget, data, console.byte_progress, named)
             payload += _print_items(datasets, _select_items(one, table or [], figure or []), cores, json)
         if json:
             console.print_json(payload)
         return
-    chosen = find_paper(paper or "")
+    chosen = papers.paper(paper or "")
     items = _select_items(chosen, table or [], figure or [])
-    datasets = PaperDatasets(chosen, budget, data, console.byte_progress, named)
+    datasets = papers.PaperDatasets(chosen, budget, data, console.byte_progress, named)
     folder = out or Path(f"reproduce-{chosen.letter}")
     check_report_folder(folder)
-    plan = plan_reproduction(datasets, items)
+    plan = papers.plan_reproduction(datasets, items)
     _check_settings(plan)
     names = ", ".join(planned.item.name for planned in plan.items)
     for line in (f"paper {plan.paper.letter}: {names}", *(f"- {note}" for note in plan.caveats())):
@@ -98,21 +84,21 @@ def reproduce(
     place = store or str(folder / "runs.db")
     with console.trial_progress(list(plan.plans()), place, cores, "") as (runs, progress):
         report = console.with_time_left(progress)
-        result = run_reproduction(plan, store=runs, scratch=folder, progress=report, cluster=cluster, **cores)
+        result = papers.run_reproduction(plan, store=runs, scratch=folder, progress=report, cluster=cluster, **cores)
     _print_result(result, folder, json)
 
 
-def _select_items(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[PaperItem]:
+def _select_items(paper: papers.Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[papers.PaperItem]:
     chosen = [paper.item("table", number) for number in tables] + [paper.item("figure", number) for number in figures]
     return chosen or paper.items
 
 
 def _print_items(
-    datasets: PaperDatasets, items: Sequence[PaperItem], cores: dict[str, Any], json: bool
+    datasets: papers.PaperDatasets, items: Sequence[papers.PaperItem], cores: dict[str, Any], json: bool
 ) -> list[dict[str, Any]]:
     """Print the items of a paper, or return them for JSON."""
     with console.step_progress() as progress:
-        listed = list_items(datasets, items, progress=progress, **cores)
+        listed = papers.list_items(datasets, items, progress=progress, **cores)
     paper = datasets.paper
     if json:
         return [
@@ -142,7 +128,7 @@ def _print_items(
     return []
 
 
-def _check_settings(plan: ReproductionPlan) -> None:
+def _check_settings(plan: papers.ReproductionPlan) -> None:
     """Raise UsageError for a setting that no system has."""
     rankers = [system.ranker for comparison in plan.plans() for system in comparison.systems]
     for name in plan.datasets.budget.settings:
@@ -150,10 +136,10 @@ def _check_settings(plan: ReproductionPlan) -> None:
             raise UsageError(f"no system has a parameter {name!r} (--set).")
 
 
-def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
-    files = write_reproduction(result, folder, command=console.this_command())
+def _print_result(result: papers.Reproduction, folder: Path, json: bool) -> None:
+    files = papers.write_reproduction(result, folder, command=console.this_command())
     if json:
-        console.print_json(reproduction_payload(result) | {"report": str(files.report)})
+        console.print_json(papers.reproduction_payload(result) | {"report": str(files.report)})
         return
     for item, content in result.contents:
         console.OUT.rule(f"{item.name}: {item.title}", align="left")

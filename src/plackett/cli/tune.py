@@ -15,16 +15,9 @@ from rich.table import Table
 from plackett.base.errors import UsageError, require
 from plackett.cli.console import OUT, bar_table, explain_interrupt, print_json, print_text, step_progress
 from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, find_cluster, parse_settings
+from plackett.experiments import tuning
 from plackett.experiments.mlflow import check_uri, log_tuning
 from plackett.experiments.protocols import DataSource
-from plackett.experiments.tuning import (
-    SearchPlan,
-    TuneResult,
-    ValidationSplits,
-    plan_search,
-    run_search,
-    with_validation,
-)
 from plackett.models.artifact import check_save_path
 from plackett.models.recipes.search_spaces import format_value, get_setting, search_space
 
@@ -81,20 +74,20 @@ def tune(
     check_uri(mlflow)
     cluster = find_cluster(running.cluster)
     require("optuna", "sqlalchemy")
-    plan = plan_search(
+    plan = tuning.plan_search(
         model,
         metric=metric,
         space={name.strip(): text for name, _, text in (pair.partition("=") for pair in space or [])},
         settings=parse_settings(settings),
         preset=preset,
-        splits=ValidationSplits(folds, validation_share, seed),
+        splits=tuning.ValidationSplits(folds, validation_share, seed),
         pruner=pruner,
         seed=seed,
     )
     if validation:
         training_data, validation_data, _ = reading.open_parts(data, validation)
         assert validation_data is not None
-        source = with_validation(training_data, validation_data, name=data[0].resolve().name)
+        source = tuning.with_validation(training_data, validation_data, name=data[0].resolve().name)
     else:
         source = reading.open_source(data)
     begin = time.perf_counter()
@@ -112,8 +105,8 @@ def tune(
 
 
 def _run(
-    plan: SearchPlan, source: DataSource, store: str, trials: int, cores: dict[str, Any], *, refit: bool
-) -> TuneResult:
+    plan: tuning.SearchPlan, source: DataSource, store: str, trials: int, cores: dict[str, Any], *, refit: bool
+) -> tuning.TuneResult:
     with ExitStack() as stack:
         # Scratch files go next to the store, where there is room for the data.
         if "://" in store:
@@ -124,7 +117,7 @@ def _run(
         kept = f"finished trials are kept in {store}: the same command runs the others."
         stack.enter_context(explain_interrupt(lambda: kept))
         progress = stack.enter_context(step_progress())
-        return run_search(
+        return tuning.run_search(
             plan, source, store=store, scratch=scratch, trials=trials, refit=refit, progress=progress, **cores
         )
 
@@ -141,7 +134,7 @@ def _print_space(names: list[str], preset: str | None, as_json: bool) -> None:
         OUT.print(table)
 
 
-def _print_result(result: TuneResult, source: DataSource, data: Path, out: Path | None, seconds: float) -> None:
+def _print_result(result: tuning.TuneResult, source: DataSource, data: Path, out: Path | None, seconds: float) -> None:
     OUT.print(_trials_table(result))
     if result.importance:
         OUT.print(bar_table("importance", result.importance))
@@ -164,7 +157,7 @@ def _print_result(result: TuneResult, source: DataSource, data: Path, out: Path 
         print_text(f"to fit a model with these settings: {command}")
 
 
-def _trials_table(result: TuneResult) -> Table:
+def _trials_table(result: tuning.TuneResult) -> Table:
     """Show the best trials and the recipe's default settings, one column each."""
     finished = [trial for trial in result.trials if trial.state == "finished"]
     best = sorted(finished, key=lambda trial: (-(trial.value or 0.0), trial.number))[:_N_TRIALS]
@@ -183,7 +176,7 @@ def _trials_table(result: TuneResult) -> Table:
     return table
 
 
-def _format_default(result: TuneResult, name: str) -> str:
+def _format_default(result: tuning.TuneResult, name: str) -> str:
     value = get_setting(result.plan.ranker, name)
     if name == "C" and isinstance(value, tuple):
         return f"{len(value)} values"

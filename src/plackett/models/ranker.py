@@ -27,19 +27,9 @@ from plackett.data.large_arrays import check_before_use, is_large, iter_blocks, 
 from plackett.data.transforms import FittedChain, FittedTransform, chain, encode_categories, transform
 from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed import Cluster, as_cluster
-from plackett.models import fit_context
+from plackett.models import fit_context, inputs
 from plackett.models.artifact import identity_of, versions, write
 from plackett.models.checkpoint import Checkpoint, open_checkpoint
-from plackett.models.inputs import (
-    InputOptions,
-    column_names,
-    n_rows,
-    name_positional,
-    scoring_data,
-    training_data,
-    unknown_argument,
-    validation_data,
-)
 from plackett.models.insight import Insight
 from plackett.models.parameters import Parameterized
 from plackett.objectives import objective as as_objective, objective_to_dict
@@ -191,14 +181,14 @@ class Ranker(Parameterized, Insight, ABC):
             Arguments of other libraries, which raise an error that names the argument to use here.
         """
         for name in unknown:
-            raise unknown_argument(name, self.get_params(), type(self).__name__)
+            raise inputs.unknown_argument(name, self.get_params(), type(self).__name__)
         qid = query_ids if qid is None else qid
-        options = InputOptions(qid, group, label, query, document, features, drop, categorical, weights)
+        options = inputs.InputOptions(qid, group, label, query, document, features, drop, categorical, weights)
         named = {"y": y, "validation": validation, "metric": metric, "checkpoint": checkpoint}
-        named |= name_positional(more, is_dataset=isinstance(train, Dataset), named=named)
-        train, columns = training_data(train, named["y"], options)
+        named |= inputs.name_positional(more, is_dataset=isinstance(train, Dataset), named=named)
+        train, columns = inputs.training_data(train, named["y"], options)
         if named["validation"] is not None:
-            validation = validation_data(named["validation"], options)
+            validation = inputs.validation_data(named["validation"], options)
         metric, checkpoint = named["metric"], named["checkpoint"]
         self.set_params(**self.get_params())  # the constructor checks minimums only
         metrics = fit_context.parse_metrics(metric)
@@ -361,7 +351,7 @@ class Ranker(Parameterized, Insight, ABC):
         self._require_fitted()
         query_ids = qid if query_ids is None else query_ids
         if group is not None and not isinstance(data, Dataset):
-            query_ids = ids_from_sizes(group, n_rows(data))
+            query_ids = ids_from_sizes(group, inputs.n_rows(data))
         return self._score(self._as_dataset(data, query_ids))
 
     def _as_dataset(self, data: Dataset | ArrayLike, query_ids: ArrayLike | None) -> Dataset:
@@ -369,8 +359,8 @@ class Ranker(Parameterized, Insight, ABC):
         if isinstance(data, Dataset):
             return data
         columns = (self.training_ or {}).get("columns")
-        rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
-        categorical = tuple(self.categories_ or ()) if column_names(rows) else ()
+        rows, ids = inputs.scoring_data(data, query_ids, self.feature_names_, columns)
+        categorical = tuple(self.categories_ or ()) if inputs.column_names(rows) else ()
         return Dataset.from_arrays(rows, None, ids, categorical=categorical, missing="nan")
 
     def _score(self, data: Dataset) -> Scores:

@@ -20,17 +20,7 @@ from plackett.base.errors import DataError
 from plackett.base.files import atomic_file
 from plackett.base.ragged import run_starts
 from plackett.data.canonical import dense_rows, take
-from plackett.data.columnar.reader import (
-    PARQUET,
-    ColumnarFiles,
-    RowBuffer,
-    csv_delimiter,
-    default_names,
-    find_categories,
-    iter_batches,
-    name_file_in_errors,
-    read_into,
-)
+from plackett.data.columnar import reader
 from plackett.data.columnar.roles import DOCUMENT, DOCUMENT_WEIGHT, GROUP, LABEL, POSITION, QUERY, WEIGHT, FeatureNote
 from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, ReadOptions, detect_format
@@ -42,14 +32,14 @@ _PER_ROW = ("features", "query_ids", "labels", "document_ids", "weights", "docum
 _FileStamp: TypeAlias = tuple[int, int, int]
 
 
-def iter_tables(files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None) -> Iterator[Table]:
+def iter_tables(files: reader.ColumnarFiles, missing: Missing, progress: ByteProgress | None = None) -> Iterator[Table]:
     """Read all rows in the order of the files, a few thousand at a time."""
     id_kinds: dict[str, str] = {}
-    categories = find_categories(files.roles, files.shards)
-    for shard, batch, row in iter_batches(files, progress):
-        with name_file_in_errors(shard.path):
+    categories = reader.find_categories(files.roles, files.shards)
+    for shard, batch, row in reader.iter_batches(files, progress):
+        with reader.name_file_in_errors(shard.path):
             features = np.empty((batch.num_rows, files.n_features), np.float32)
-            buffer = RowBuffer(files.roles, features, categories, id_kinds)
+            buffer = reader.RowBuffer(files.roles, features, categories, id_kinds)
             buffer.add(batch, row, missing)
             table = buffer.table(source=files.name)
         assert table.run_lengths is not None
@@ -57,7 +47,7 @@ def iter_tables(files: ColumnarFiles, missing: Missing, progress: ByteProgress |
 
 
 @contextmanager
-def refuse_changes(files: ColumnarFiles) -> Iterator[None]:
+def refuse_changes(files: reader.ColumnarFiles) -> Iterator[None]:
     """Raise if a file is written to or removed while it is read."""
     before = [_stamp(shard.path) for shard in files.shards]
     error: Exception | None = None
@@ -85,7 +75,9 @@ def _stamp(path: Path) -> _FileStamp | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def spool(files: ColumnarFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None = None) -> Dataset:
+def spool(
+    files: reader.ColumnarFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None = None
+) -> Dataset:
     """Read files to a data set with its features in a scratch file.
 
     The scratch file is in ``folder`` and has the size of the features as float32. Only the options ``missing`` and
@@ -93,10 +85,12 @@ def spool(files: ColumnarFiles, options: ReadOptions, folder: Path, progress: By
     """
     features = scratch_array(folder, (files.n_docs, files.n_features), np.float32)
     with refuse_changes(files):
-        return read_into(features, files, options, progress)
+        return reader.read_into(features, files, options, progress)
 
 
-def iter_list_blocks(files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None) -> Iterator[Dataset]:
+def iter_list_blocks(
+    files: reader.ColumnarFiles, missing: Missing, progress: ByteProgress | None = None
+) -> Iterator[Dataset]:
     """Yield data sets of a few thousand documents in whole lists, in the order of the files.
 
     ``rows`` count through all files from 0. Raises DataError for files without a document.
@@ -191,11 +185,11 @@ def open_writer(path: Path, temporary: Path, schema: pa.Schema) -> Iterator[Any]
     """Open a writer of the format of ``path`` that writes to ``temporary``."""
     compression = "gzip" if path.suffix.lower() == ".gz" else None
     with ExitStack() as stack:
-        if path.suffix.lower() == PARQUET:
+        if path.suffix.lower() == reader.PARQUET:
             writer = pq.ParquetWriter(temporary, schema, compression="zstd")
         elif detect_format(path) == "csv":
             file = stack.enter_context(pa.output_stream(str(temporary), compression=compression))
-            options = pyarrow.csv.WriteOptions(delimiter=csv_delimiter(path))
+            options = pyarrow.csv.WriteOptions(delimiter=reader.csv_delimiter(path))
             writer = pyarrow.csv.CSVWriter(file, schema, write_options=options)
         else:
             writer = pa.ipc.new_file(temporary, schema)
@@ -203,7 +197,7 @@ def open_writer(path: Path, temporary: Path, schema: pa.Schema) -> Iterator[Any]
 
 
 def _make_schema(dataset: Dataset, columns: Mapping[str, NDArray[Any]]) -> pa.Schema:
-    names = dataset.feature_names or default_names(dataset.n_features)
+    names = dataset.feature_names or reader.default_names(dataset.n_features)
     clash = set(columns).intersection(names)
     if clash:
         raise DataError(

@@ -22,18 +22,9 @@ from plackett.base.memory import available_memory, format_bytes
 from plackett.base.ragged import Features, Ids, Labels, Offsets, run_starts
 from plackett.data.files import DEFAULT_LIMITS, ByteProgress, PathLike, ReadLimits, check_memory
 from plackett.data.inputs import Missing, Table
+from plackett.data.letor import parser
 from plackett.data.letor.blocks import Piece, TextFile, open_text
 from plackett.data.letor.errors import LineError, LineRules, ParsedLine, read_line
-from plackett.data.letor.parser import (
-    LARGEST_INDEX,
-    Survey,
-    decode_strings,
-    encode_indices,
-    parse_any_rows,
-    parse_integer,
-    parse_rows,
-    survey,
-)
 
 BLOCK_BYTES = 64 << 20
 NO_FEATURES = "has no features; a line reads 'label qid:ID index:value ...'"
@@ -168,7 +159,9 @@ class _PieceRows:
 
 def _parse_block(pieces: list[Piece], job: _ReadJob) -> Table:
     """Parse one block."""
-    surveys = [Survey(*counts) for counts in job.executor.map(lambda p: survey(p.text, p.start, p.stop), pieces)]
+    surveys = [
+        parser.Survey(*counts) for counts in job.executor.map(lambda p: parser.survey(p.text, p.start, p.stop), pieces)
+    ]
     rows = list(accumulate((result.rows for result in surveys), initial=0))
     lines = list(accumulate((result.lines for result in surveys), initial=job.line))
     tasks = [_PieceRows(*task) for task in zip(pieces, rows, rows[1:], lines, strict=False)]
@@ -184,13 +177,15 @@ def _parse_block(pieces: list[Piece], job: _ReadJob) -> Table:
 
 
 def _decode(tasks: list[_PieceRows], spans: Offsets, job: _ReadJob) -> Ids:
-    texts = job.executor.map(lambda task: decode_strings(task.piece.text, spans[task.first_row : task.last_row]), tasks)
+    texts = job.executor.map(
+        lambda task: parser.decode_strings(task.piece.text, spans[task.first_row : task.last_row]), tasks
+    )
     return _join_ids(list(texts))
 
 
 def _parse_all(tasks: list[_PieceRows], arrays: _Arrays, limit: int, job: _ReadJob) -> tuple[bool, bool]:
     """Parse all pieces; returns whether all rows are full, and all query ids integers."""
-    words, sizes = encode_indices(arrays.features.shape[1])
+    words, sizes = parser.encode_indices(arrays.features.shape[1])
     settings = (words, sizes, limit, np.float32(job.rules.absent))
     futures = [job.executor.submit(_parse_piece, task, arrays, settings, job) for task in tasks]
     all_full = all_integers = True
@@ -210,12 +205,12 @@ def _parse_piece(task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...]
     piece, row, at = task.piece, task.first_row, task.piece.start
     out = tuple(arrays)
     all_full = all_integers = True
-    parse = parse_rows
+    parse = parser.parse_rows
     while at < piece.stop:
         at, row, full, integers = parse(piece.text, at, piece.stop, row, out, settings)
         all_full, all_integers = all_full and full, all_integers and integers
-        if at < piece.stop and parse is parse_rows:
-            parse = parse_any_rows
+        if at < piece.stop and parse is parser.parse_rows:
+            parse = parser.parse_any_rows
         elif at < piece.stop:
             text = piece.line(at)
             try:
@@ -227,14 +222,14 @@ def _parse_piece(task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...]
                 raise DataError(error.message, path=job.file.path, line=number, column=error.column) from None
             arrays.store(row, at, line, job.rules.absent)
             begin, length = arrays.query_spans[row]
-            arrays.queries[row], integers = parse_integer(piece.text, begin, begin + length)
+            arrays.queries[row], integers = parser.parse_integer(piece.text, begin, begin + length)
             all_integers = all_integers and integers
             all_full = all_full and len(line.features) == arrays.features.shape[1]
             at, row = at + len(text), row + 1
     return all_full, all_integers
 
 
-def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job: _ReadJob) -> None:
+def _check_size(tasks: list[_PieceRows], surveys: list[parser.Survey], width: int, job: _ReadJob) -> None:
     """Raise DataError for a matrix that is out of proportion to the text, or that does not fit in memory.
 
     An error in an earlier line is reported instead.
@@ -257,7 +252,7 @@ def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job:
     widest = max(range(len(surveys)), key=lambda i: surveys[i].width)
     line = tasks[widest].first_line + surveys[widest].widest
     try:
-        _parse_all(tasks, _Arrays.empty(rows, 0), LARGEST_INDEX, job)
+        _parse_all(tasks, _Arrays.empty(rows, 0), parser.LARGEST_INDEX, job)
     except DataError as error:
         if error.line is not None and error.line <= line:
             raise
@@ -323,7 +318,7 @@ def _find_line(row: int, file: TextFile) -> int:
     before = 1
     for block in file.blocks():
         for piece in block:
-            lines, rows, _, _ = survey(piece.text, piece.start, piece.stop)
+            lines, rows, _, _ = parser.survey(piece.text, piece.start, piece.stop)
             if row < rows:
                 text = piece.text[piece.start : piece.stop].tobytes()
                 data = [line.partition(b"#")[0].strip() for line in text.split(b"\n")]

@@ -7,16 +7,7 @@ import numpy as np
 
 from plackett.base.ragged import Values
 from plackett.experiments.figures import Line, LineChart
-from plackett.experiments.papers.paper import (
-    Budget,
-    Claim,
-    FinishedStudy,
-    ItemContent,
-    ItemData,
-    PaperFigure,
-    Study,
-    claim_positive,
-)
+from plackett.experiments.papers import paper
 from plackett.experiments.protocols import Protocol, Seeds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.robustness import RobustnessCurves, curve_charts, curve_table, read_curves
@@ -29,14 +20,14 @@ _NEAR = 0.99  # share of the other system's best value that counts as having con
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningCurves(PaperFigure):
+class LearningCurves(paper.PaperFigure):
     """A metric on validation (and training) lists during training, in repeated trials."""
 
     panels: Mapping[str, tuple[str, ...]]  # systems of each panel
     parts: tuple[str, ...] = ("validation",)  # which lists, if the models record curves for them
     faster: tuple[tuple[str, str], ...] = ()  # systems that are said to converge faster, and the others
 
-    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+    def show(self, content: paper.ItemContent, data: Sequence[paper.ItemData]) -> None:
         rows: list[Row] = []
         for one in data:
             (finished,) = one.studies
@@ -66,7 +57,7 @@ class LearningCurves(PaperFigure):
 TrialCurves = dict[tuple[str, str], list[list[float]]]  # by system and part of the data, a curve per trial
 
 
-def _read_curves(finished: FinishedStudy, metric: str, parts: Sequence[str]) -> TrialCurves:
+def _read_curves(finished: paper.FinishedStudy, metric: str, parts: Sequence[str]) -> TrialCurves:
     curves: TrialCurves = {}
     for trial in finished.plan.trials:
         by_part = read_outcome(trial, finished.store).curves
@@ -98,7 +89,7 @@ def _milestones(name: str, trials: Sequence[Sequence[float]]) -> Row:
 
 def _claim_faster(
     data: str, metric: str, quick: str, slow: str, curves: Mapping[str, Sequence[Sequence[float]]], protocol: Protocol
-) -> list[Claim]:
+) -> list[paper.Claim]:
     """A larger area under the curve, and fewer steps to 99 % of the other's best value."""
     areas, steps = [], []
     for a, b in zip(curves[quick], curves[slow], strict=True):
@@ -119,7 +110,7 @@ def _claim_faster(
         ),
     )
     if len(areas) == 1:
-        return [Claim(text, here, None, test="no test: a single trial") for text, here, _ in gains]
+        return [paper.Claim(text, here, None, test="no test: a single trial") for text, here, _ in gains]
     unit = "seeds on the same lists" if isinstance(protocol, Seeds) else "trials"
     test = f"paired randomization test over {len(areas)} {unit}"
     least = 2.0 ** (1 - len(areas))
@@ -127,7 +118,8 @@ def _claim_faster(
         test += f", whose p cannot be below {least:.2g}"
     ps = [randomization_test(pairs[:, 0] - pairs[:, 1]) for pairs in (area, step)]
     return [
-        claim_positive(text, here, [(gain, p)], test, _LEVEL) for (text, here, gain), p in zip(gains, ps, strict=True)
+        paper.claim_positive(text, here, [(gain, p)], test, _LEVEL)
+        for (text, here, gain), p in zip(gains, ps, strict=True)
     ]
 
 
@@ -137,16 +129,16 @@ def _extended(values: Sequence[float], length: int) -> Values:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseCurves(PaperFigure):
+class NoiseCurves(paper.PaperFigure):
     """Systems under growing noise, and the difference between them."""
 
-    noisy: Callable[[str, Budget], Sequence[Study]]  # a study for each kind of noise
+    noisy: Callable[[str, paper.Budget], Sequence[paper.Study]]  # a study for each kind of noise
     claim: tuple[str, str]  # the system that is said to lose less, and the other
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:
+    def studies(self, data: str, budget: paper.Budget) -> Sequence[paper.Study]:
         return self.noisy(data, budget)
 
-    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+    def show(self, content: paper.ItemContent, data: Sequence[paper.ItemData]) -> None:
         for finished in (study for one in data for study in one.studies):
             curves = read_curves(finished.plan, store=finished.store)
             on = finished.plan.source.name
@@ -158,7 +150,7 @@ class NoiseCurves(PaperFigure):
             content.numbers[title] = curves.to_dict()
 
 
-def _claim_robust(title: str, curves: RobustnessCurves, better: str, other: str) -> list[Claim]:
+def _claim_robust(title: str, curves: RobustnessCurves, better: str, other: str) -> list[paper.Claim]:
     """Better at every level, and losing less as noise grows."""
     differences = curves.differences[better]
     at = ", ".join(f"{d.mean:+.4f}" for d in differences)
@@ -167,14 +159,14 @@ def _claim_robust(title: str, curves: RobustnessCurves, better: str, other: str)
     slopes = [curves.slopes[name].mean for name in (better, other)]
     test = f"paired t-test over {curves.trials} trials corrected for overlapping splits"
     return [
-        claim_positive(
+        paper.claim_positive(
             f"{title}: {better} is better than {other} at every level",
             f"{at}; significant at {sure} of {len(differences)} levels",
             [(d.mean, d.corrected) for d in differences],
             f"{test}, the largest p of the levels",
             curves.alpha,
         ),
-        claim_positive(
+        paper.claim_positive(
             f"{title}: {better} loses less than {other} as noise grows",
             f"slopes {slopes[0]:+.4f} and {slopes[1]:+.4f} of {curves.metric} from level 0 to 1",
             [(slope.mean, slope.corrected)],

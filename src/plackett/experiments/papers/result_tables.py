@@ -10,15 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.experiments.papers.paper import (
-    Claim,
-    FinishedStudy,
-    ItemContent,
-    ItemData,
-    PaperItem,
-    claim_positive,
-    format_p,
-)
+from plackett.experiments.papers import paper
 from plackett.experiments.protocols import Protocol, Splits
 from plackett.experiments.results import ComparisonResults
 from plackett.experiments.significance import holm, mean_interval, paired_differences, t_test
@@ -210,7 +202,7 @@ _ROUNDING = 1e-9  # differences between equal trials: sums are rounded
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResultTable(PaperItem):
+class ResultTable(paper.PaperItem):
     """Means of metrics by system, a table per data set."""
 
     published: Mapping[str, Published] = field(default_factory=dict)
@@ -220,10 +212,10 @@ class ResultTable(PaperItem):
     alpha: float = 0.05
     percent: bool = False
     spread: bool = False  # whether the paper gives intervals over trials
-    claims: Callable[[str, TableTests, FinishedStudy], Sequence[Claim]] | None = None
+    claims: Callable[[str, TableTests, paper.FinishedStudy], Sequence[paper.Claim]] | None = None
     """What the paper says of a set, judged by our numbers."""
 
-    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+    def show(self, content: paper.ItemContent, data: Sequence[paper.ItemData]) -> None:
         for one in data:
             finished = one.studies[0]
             judged = judge(finished.results, self.against(one.role), alpha=self.alpha, protocol=finished.plan.protocol)
@@ -234,7 +226,7 @@ class ResultTable(PaperItem):
                 on_data = self.claims(one.role, judged, finished)
                 content.claims += [replace(claim, text=f"{one.name}: {claim.text}") for claim in on_data]
 
-    def _table(self, finished: FinishedStudy, judged: TableTests, printed: Published) -> TextTable:
+    def _table(self, finished: paper.FinishedStudy, judged: TableTests, printed: Published) -> TextTable:
         rows: list[Row] = []
         for system in judged.means:
             cells = [self._cell(judged, system, m) for m in judged.metrics]
@@ -256,7 +248,7 @@ class ResultTable(PaperItem):
     def _format(self, value: float) -> str:
         return f"{100 * value:.2f}" if self.percent else f"{value:.3f}".removeprefix("0")
 
-    def _note(self, finished: FinishedStudy, judged: TableTests) -> str:
+    def _note(self, finished: paper.FinishedStudy, judged: TableTests) -> str:
         unit = finished.plan.protocol.unit
         parts = [f"Protocol {finished.plan.protocol}; chosen by {finished.plan.select}."]
         pairs = dict.fromkeys((d.system, d.against) for d in judged.differences.values())
@@ -268,7 +260,7 @@ class ResultTable(PaperItem):
             parts.append("±: 95 % interval of the mean over trials (Student's).")
         return " ".join(parts)
 
-    def _numbers(self, finished: FinishedStudy, judged: TableTests, printed: Published) -> dict[str, Any]:
+    def _numbers(self, finished: paper.FinishedStudy, judged: TableTests, printed: Published) -> dict[str, Any]:
         return {
             "protocol": str(finished.plan.protocol),
             "selected_by": finished.plan.select,
@@ -291,7 +283,9 @@ def metric_heading(metric: str) -> str:
     return metric.partition(":")[0].upper()
 
 
-def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[str] = (), *, under: str = "") -> Claim:
+def claim_better(
+    judged: TableTests, above: str, below: str, metrics: Sequence[str] = (), *, under: str = ""
+) -> paper.Claim:
     """The claim that a system is significantly better than another under all metrics.
 
     The systems must have been compared. By default all metrics of the table count; ``under`` names them in the claim.
@@ -300,14 +294,14 @@ def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[s
     differences = [judged.differences[above, below, m] for m in wanted]
     text = f"{above} is better than {below}" + (f" in {under}" if under else "")
     if not differences:
-        return Claim(text, "was not run", None, test="no test: was not run")
+        return paper.Claim(text, "was not run", None, test="no test: was not run")
     here = ", ".join(f"{metric_heading(d.metric)} {d.mean:+.4f} ({_p_values(d)})" for d in differences)
     tested = [(d.mean, d.p if d.resampled is None else d.resampled) for d in differences]
     corrected = "" if differences[0].resampled is None else " corrected for overlapping splits"
     test = f"paired t-test over {judged.unit}{corrected}" + (", the largest p" if len(differences) > 1 else "")
-    return claim_positive(f"{text}, significantly", here, tested, test, differences[0].alpha)
+    return paper.claim_positive(f"{text}, significantly", here, tested, test, differences[0].alpha)
 
 
 def _p_values(d: SystemDifference) -> str:
-    corrected = "" if d.resampled is None else f", resampled {format_p(d.resampled)}"
-    return f"p {format_p(d.p)}{corrected}"
+    corrected = "" if d.resampled is None else f", resampled {paper.format_p(d.resampled)}"
+    return f"p {paper.format_p(d.p)}{corrected}"

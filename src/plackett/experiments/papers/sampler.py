@@ -17,16 +17,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.data import Dataset
 from plackett.experiments.figures import Line, LineChart
-from plackett.experiments.papers.paper import (
-    Budget,
-    Claim,
-    FinishedStudy,
-    ItemContent,
-    ItemData,
-    PaperFigure,
-    Study,
-    claim_positive,
-)
+from plackett.experiments.papers import paper
 from plackett.experiments.papers.result_tables import judge, metric_heading
 from plackett.experiments.protocols import Folds
 from plackett.experiments.results import read_outcome
@@ -145,13 +136,13 @@ _ALPHA = 0.05
 _BINS = 25
 
 
-def _vary(budget: Budget, option: str, values: Sequence[Any], **fixed: Any) -> tuple[Study]:
+def _vary(budget: paper.Budget, option: str, values: Sequence[Any], **fixed: Any) -> tuple[paper.Study]:
     """A system for each value of an option of the sampler."""
     systems = {}
     for value in values:
         ranker = LinearRanker(objective=objective(_OBJECTIVE, **{option: value}, **fixed), C=GRID)
         systems[_system(option, value)] = budget.reduce(ranker)
-    return (Study(systems, Folds(seed=budget.seed), _METRICS, "map"),)
+    return (paper.Study(systems, Folds(seed=budget.seed), _METRICS, "map"),)
 
 
 def _system(option: str, value: Any) -> str:
@@ -159,7 +150,7 @@ def _system(option: str, value: Any) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplerCurves(PaperFigure):
+class SamplerCurves(paper.PaperFigure):
     """Accuracy on the test lists as one option of the sampler changes."""
 
     option: str
@@ -170,10 +161,10 @@ class SamplerCurves(PaperFigure):
     saturated: tuple[float, float] | None = None  # values between which accuracy is said to grow little
     notes: tuple[str, ...] = ("One seed; differences of a hundredth mean little on sets of this size.",)
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
+    def studies(self, data: str, budget: paper.Budget) -> Sequence[paper.Study]:  # noqa: ARG002
         return _vary(budget, self.option, self.values, **self.fixed)
 
-    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+    def show(self, content: paper.ItemContent, data: Sequence[paper.ItemData]) -> None:
         for one in data:
             (finished,) = one.studies
             means = judge(finished.results, {}, alpha=_ALPHA).means
@@ -187,14 +178,14 @@ class SamplerCurves(PaperFigure):
             content.numbers[one.name] = dict(means)
             for text, above, below in self.better:
                 mean, p, here, test = self._compare(finished, above, below)
-                content.claims.append(claim_positive(f"{one.name}: {text}", here, [(mean, p)], test))
+                content.claims.append(paper.claim_positive(f"{one.name}: {text}", here, [(mean, p)], test))
             if self.saturated is not None:
                 _, p, here, test = self._compare(finished, *self.saturated)
                 text = f"{one.name}: accuracy is close to saturation at the largest numbers"
                 test = f"{test}; no difference found is no proof of none"
-                content.claims.append(Claim(text, here, p >= _ALPHA, p, test))
+                content.claims.append(paper.Claim(text, here, p >= _ALPHA, p, test))
 
-    def _compare(self, finished: FinishedStudy, above: float, below: float) -> tuple[float, float, str, str]:
+    def _compare(self, finished: paper.FinishedStudy, above: float, below: float) -> tuple[float, float, str, str]:
         """MAP of one value minus that of another: mean, p-value, and both in words."""
         names = [_system(self.option, value) for value in (above, below)]
         d = paired_differences(*(finished.results.values[name]["map"] for name in names))
@@ -202,7 +193,7 @@ class SamplerCurves(PaperFigure):
         return float(d.mean()), randomization_test(d), here, f"paired randomization test over {len(d):,} lists, MAP"
 
 
-def _accuracy_table(caption: str, option: str, finished: FinishedStudy) -> TextTable:
+def _accuracy_table(caption: str, option: str, finished: paper.FinishedStudy) -> TextTable:
     """Means on the test lists, and MAP on the validation lists for the C chosen there."""
     results, bests = finished.results, _validation_map(finished)
     by_fold = {fold.split.name: fold.values for fold in results.details}
@@ -221,7 +212,7 @@ def _accuracy_table(caption: str, option: str, finished: FinishedStudy) -> TextT
     return TextTable(caption, columns, tuple(rows), note)
 
 
-def _validation_map(finished: FinishedStudy) -> dict[str, dict[str, float]]:
+def _validation_map(finished: paper.FinishedStudy) -> dict[str, dict[str, float]]:
     """MAP on the validation lists with the best C, by system and fold."""
     bests: dict[str, dict[str, float]] = {}
     for trial in finished.plan.trials:
@@ -235,13 +226,13 @@ def _mean(by_fold: Mapping[str, float]) -> float:
 
 
 @dataclass(frozen=True)
-class Smear(PaperFigure):
+class Smear(paper.PaperFigure):
     """Losses reached by walks from three restarts; with data, accuracy by the length of the walk."""
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
+    def studies(self, data: str, budget: paper.Budget) -> Sequence[paper.Study]:  # noqa: ARG002
         return _vary(budget, "walk", _WALKS)
 
-    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+    def show(self, content: paper.ItemContent, data: Sequence[paper.ItemData]) -> None:
         lines, rows = [], []
         for name, above in _RESTARTS.items():
             losses = smear(_GOODS, _BADS, above=above, key=content.budget.seed)
@@ -264,7 +255,7 @@ class Smear(PaperFigure):
             preferred = f"The validation lists of {one.name} prefer {best}"
             content.notes.append(f"{preferred}; the systems of Figure 3 have walk auto, the default.")
 
-    def _sizes(self, budget: Budget) -> TextTable:
+    def _sizes(self, budget: paper.Budget) -> TextTable:
         """Losses from the ideal ranking for lists of several sizes."""
         rows = []
         for goods, bads in _SIZES:
@@ -275,20 +266,20 @@ class Smear(PaperFigure):
         columns = ("list", "10 %", "median", "90 %")
         return TextTable(f"{self.name}: quantiles of the loss (1 - MAP) from the ideal ranking", columns, tuple(rows))
 
-    def _claim(self, budget: Budget) -> Claim:
+    def _claim(self, budget: paper.Budget) -> paper.Claim:
         """The deviation of the loss in each walk, from the best and from the worst ranking."""
         near, far = (smear(_GOODS, _BADS, above=k, key=budget.seed).std(axis=1) for k in (0, _BADS))
         text = "the losses spread more around the best ranking than around the worst"
         p = float(scipy.stats.mannwhitneyu(near, far).pvalue)
         here = f"mean deviation within a walk {near.mean():.4f} and {far.mean():.4f}"
-        return Claim(text, here, bool(near.mean() > far.mean() and p < _ALPHA), p, "Mann-Whitney test over walks")
+        return paper.Claim(text, here, bool(near.mean() > far.mean() and p < _ALPHA), p, "Mann-Whitney test over walks")
 
 
 @dataclass(frozen=True)
-class Evolution(PaperFigure):
+class Evolution(paper.PaperFigure):
     """The optimizer's first ten iterations on a training fold, ranking by ranking."""
 
-    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+    def show(self, content: paper.ItemContent, data: Sequence[paper.ItemData]) -> None:
         for one in data:
             train, seed = one.source.folds[0].train, content.budget.seed
             path, closed = (dynamics(train, name=name, seed=seed) for name in (_OBJECTIVE, _CLOSED))
@@ -309,7 +300,7 @@ class Evolution(PaperFigure):
             content.numbers[one.name] = {"sampled": path.sampled.tolist(), "losses": path.losses.tolist()}
 
 
-def _claim_improving(data: str, path: Dynamics) -> Claim:
+def _claim_improving(data: str, path: Dynamics) -> paper.Claim:
     """Both the sampled objective and the exact one fall over the iterations."""
     text = f"{data}: the exact and the sampled objective improve as iterations progress"
     parts, trends = [], []
@@ -319,14 +310,14 @@ def _claim_improving(data: str, path: Dynamics) -> Claim:
         trends.append((-float(trend.statistic), float(trend.pvalue)))
         parts.append(f"{name} {values[0]:.1f} to {values[-1]:.1f}")
     test = f"Kendall's test of a trend over {len(path.sampled) - 1} iterations of ConvexLoss-AUC, the larger p"
-    return claim_positive(text, ", ".join(parts), trends, test)
+    return paper.claim_positive(text, ", ".join(parts), trends, test)
 
 
-def _claim_dominates(data: str, path: Dynamics) -> Claim:
+def _claim_dominates(data: str, path: Dynamics) -> paper.Claim:
     """The size of w . phi against the loss, ranking by ranking."""
     size = np.abs(path.compatibilities[1:]).mean(axis=0)
     d = size - path.losses
     text = f"{data}: w·φ dominates the loss once w has left zero"
     here = f"the size of w·δφ is above the loss for {np.mean(d > 0):.0%} of {len(d)} rankings; means {size.mean():.2f}"
     here += f" and {path.losses.mean():.2f}"
-    return claim_positive(text, here, [(float(np.median(d)), wilcoxon_test(d))], "Wilcoxon's test over rankings")
+    return paper.claim_positive(text, here, [(float(np.median(d)), wilcoxon_test(d))], "Wilcoxon's test over rankings")

@@ -7,18 +7,8 @@ import numpy as np
 import scipy.stats
 
 from plackett.experiments.figures import Line, LineChart
-from plackett.experiments.papers import result_tables as tables
+from plackett.experiments.papers import paper, result_tables as tables
 from plackett.experiments.papers.curve_figures import LearningCurves
-from plackett.experiments.papers.paper import (
-    Budget,
-    Claim,
-    FinishedStudy,
-    ItemContent,
-    ItemData,
-    Paper,
-    PaperFigure,
-    Study,
-)
 from plackett.experiments.protocols import Seeds
 from plackett.experiments.tables import Row, TextTable
 from plackett.models import Ranker
@@ -38,7 +28,7 @@ _RECIPES = {
 _PAIRS = {f"E[{name}]": name for name in ("CrossEntropy", "ApproxNDCG", "λMART")}
 
 
-def _systems(data: str, budget: Budget, *, tuned: bool) -> dict[str, Ranker]:
+def _systems(data: str, budget: paper.Budget, *, tuned: bool) -> dict[str, Ranker]:
     """The second set of experiments has nets of their own for the stochastic losses."""
     # Table 1 leaves cross entropy out on Yahoo's set.
     names = [n for n in _RECIPES if data == WEB or "CrossEntropy" not in n]
@@ -50,12 +40,12 @@ def _systems(data: str, budget: Budget, *, tuned: bool) -> dict[str, Ranker]:
     return systems
 
 
-def _table(data: str, budget: Budget, *, tuned: bool = True) -> Study:
+def _table(data: str, budget: paper.Budget, *, tuned: bool = True) -> paper.Study:
     trials = Seeds(budget.count_trials(10, 2), budget.seed)
-    return Study(_systems(data, budget, tuned=tuned), trials, _METRICS, _SELECT)
+    return paper.Study(_systems(data, budget, tuned=tuned), trials, _METRICS, _SELECT)
 
 
-def _same_settings(data: str, budget: Budget) -> Study:
+def _same_settings(data: str, budget: paper.Budget) -> paper.Study:
     study = _table(data, budget, tuned=False)
     for ranker in study.systems.values():
         if "follow_train" in ranker.get_params():
@@ -63,7 +53,7 @@ def _same_settings(data: str, budget: Budget) -> Study:
     return study
 
 
-def _claims(_: str, judged: tables.TableTests, __: FinishedStudy) -> Sequence[Claim]:
+def _claims(_: str, judged: tables.TableTests, __: paper.FinishedStudy) -> Sequence[paper.Claim]:
     claims = [tables.claim_better(judged, *pair) for pair in _FASTER]
     name = "E[CrossEntropy]"
     pairs = [d for (system, *_), d in judged.differences.items() if system == name]
@@ -72,7 +62,7 @@ def _claims(_: str, judged: tables.TableTests, __: FinishedStudy) -> Sequence[Cl
         p = min(d.p for d in pairs)
         test = f"paired t-test over {judged.unit}, the smallest p; no difference found is no proof of none"
         text = f"{name} does not differ significantly from CrossEntropy"
-        claims.append(Claim(text, here, p >= pairs[0].alpha, p, test))
+        claims.append(paper.Claim(text, here, p >= pairs[0].alpha, p, test))
     return claims
 
 
@@ -90,10 +80,10 @@ _CONCRETE_LEVEL = 0.01
 
 
 @dataclass(frozen=True)
-class Concrete(PaperFigure):
+class Concrete(paper.PaperFigure):
     """Samples of three documents' shares, softmax of log alpha plus Gumbel noise; needs no data."""
 
-    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:  # noqa: ARG002
+    def show(self, content: paper.ItemContent, data: Sequence[paper.ItemData]) -> None:  # noqa: ARG002
         rng = np.random.default_rng(content.budget.seed)
         rows: list[Row] = []
         for alpha in map(np.array, _ALPHAS):
@@ -115,14 +105,14 @@ class Concrete(PaperFigure):
             here = "shares " + ", ".join(f"{n / _DRAWS:.3f}" for n in first)
             text = f"Concrete{name}: document i has the largest share with probability alpha_i / sum of alpha"
             test = f"chi-squared test on {_DRAWS:,} samples; a small p would contradict"
-            content.claims.append(Claim(text, here, p >= _CONCRETE_LEVEL, p, test))
+            content.claims.append(paper.Claim(text, here, p >= _CONCRETE_LEVEL, p, test))
             content.numbers[name] = {"first": first.tolist(), "expected": expected.tolist()}
         columns = ("alpha", "document 1 first (expected)", "document 2", "document 3")
         caption = f"{self.name}: how often a document has the largest share"
         content.tables.append(TextTable(caption, columns, tuple(rows)))
 
 
-PAPER = Paper(
+PAPER = paper.Paper(
     letter="A",
     authors="Bruch, Han, Bendersky & Najork (2020)",
     title="A stochastic treatment of learning to rank scoring functions",

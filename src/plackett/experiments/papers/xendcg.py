@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from plackett.experiments.papers import paper
 from plackett.experiments.papers.curve_figures import LearningCurves, NoiseCurves
-from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, Paper, Study
 from plackett.experiments.papers.result_tables import ResultTable, TableTests, claim_better
 from plackett.experiments.protocols import DataSource, Protocol, Splits
 from plackett.experiments.robustness import NOISE_KINDS, NoiseProtocol
@@ -23,16 +23,16 @@ def _pooled(source: DataSource) -> DataSource:
     return DataSource(source.name, whole=source.pooled)
 
 
-def _study(data: str, budget: Budget, names: Sequence[str], protocol: Protocol) -> Study:
+def _study(data: str, budget: paper.Budget, names: Sequence[str], protocol: Protocol) -> paper.Study:
     systems = {name: budget.ranker(_RECIPES[name], _PRESETS[data]) for name in names}
-    return Study(systems, protocol, _METRICS, _SELECT, baseline=names[0])
+    return paper.Study(systems, protocol, _METRICS, _SELECT, baseline=names[0])
 
 
-def _splits(budget: Budget, kind: str = "") -> Splits:
+def _splits(budget: paper.Budget, kind: str = "") -> Splits:
     return Splits(budget.count_trials(*_TRIALS.get(kind, (100, 4))), budget.seed)
 
 
-def _noisy(data: str, budget: Budget, kinds: Sequence[str]) -> list[Study]:
+def _noisy(data: str, budget: paper.Budget, kinds: Sequence[str]) -> list[paper.Study]:
     return [
         _study(
             data,
@@ -44,14 +44,14 @@ def _noisy(data: str, budget: Budget, kinds: Sequence[str]) -> list[Study]:
     ]
 
 
-def _claims(_: str, judged: TableTests, __: FinishedStudy) -> Sequence[Claim]:
+def _claims(_: str, judged: TableTests, __: paper.FinishedStudy) -> Sequence[paper.Claim]:
     pairs = ((_XENDCG, _LAMBDA), (_LAMBDA, "ListNet"), (_XENDCG, "ListNet"))
     return [claim_better(judged, above, below) for above, below in pairs]
 
 
 _LOST = "The paper's text has lost its numbers, but not its statements about them."
 
-PAPER = Paper(
+PAPER = paper.Paper(
     letter="C",
     authors="Bruch (2021)",
     title="An alternative cross entropy loss for learning-to-rank",

@@ -25,16 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.serving.export.formulas import (
-    Normalizers,
-    after_normalizers,
-    find_nets,
-    make_affine,
-    make_normalizers,
-    merge_linear,
-    merge_nets,
-    to_float32,
-)
+from plackett.serving.export import formulas
 from plackett.serving.export.parts import ExportRequest, check_absent_is_zero
 from plackett.serving.export.trees import Position, Trees, fold_trees
 
@@ -49,17 +40,17 @@ def solr_model(request: ExportRequest) -> str:
 
 
 def _linear_model(request: ExportRequest) -> str:
-    weights, normalizers = merge_linear(request, "Solr")
-    by_name = dict(zip(request.names, to_float32(weights), strict=True))
+    weights, normalizers = formulas.merge_linear(request, "Solr")
+    by_name = dict(zip(request.names, formulas.to_float32(weights), strict=True))
     return _format(request, "LinearModel", {"weights": by_name}, normalizers)
 
 
 def _net_model(request: ExportRequest) -> str:
-    nets, n_features = find_nets(request.parts), len(request.names)
-    affines = [make_affine(net.transforms, n_features, missing=request.missing, target="Solr") for net in nets]
-    normalizers = make_normalizers(affines)
-    inputs = [after_normalizers(affine, normalizers) for affine in affines]
-    layers = merge_nets(nets, inputs, target="Solr")
+    nets, n_features = formulas.find_nets(request.parts), len(request.names)
+    affines = [formulas.make_affine(net.transforms, n_features, missing=request.missing, target="Solr") for net in nets]
+    normalizers = formulas.make_normalizers(affines)
+    inputs = [formulas.after_normalizers(affine, normalizers) for affine in affines]
+    layers = formulas.merge_nets(nets, inputs, target="Solr")
     for layer in layers:
         if layer.activation not in _ACTIVATIONS:
             raise UsageError(
@@ -68,8 +59,8 @@ def _net_model(request: ExportRequest) -> str:
             )
     written = [
         {
-            "matrix": [to_float32(row) for row in layer.matrix],
-            "bias": to_float32(layer.bias),
+            "matrix": [formulas.to_float32(row) for row in layer.matrix],
+            "bias": formulas.to_float32(layer.bias),
             "activation": layer.activation,
         }
         for layer in layers
@@ -77,12 +68,14 @@ def _net_model(request: ExportRequest) -> str:
     return _format(request, "NeuralNetworkModel", {"layers": written}, normalizers)
 
 
-def _format(request: ExportRequest, kind: str, params: dict[str, Any], normalizers: Normalizers | None = None) -> str:
+def _format(
+    request: ExportRequest, kind: str, params: dict[str, Any], normalizers: formulas.Normalizers | None = None
+) -> str:
     """Format a model with its features and their normalizers."""
     features: list[dict[str, Any]] = [{"name": name} for name in request.names]
     for j in np.flatnonzero(normalizers.is_needed) if normalizers else ():
         assert normalizers is not None
-        mean, deviation = to_float32([normalizers.center[j], normalizers.scale[j]])
+        mean, deviation = formulas.to_float32([normalizers.center[j], normalizers.scale[j]])
         features[j]["norm"] = {
             "class": f"{_PACKAGE}.norm.StandardNormalizer",
             "params": {"avg": repr(mean), "std": repr(deviation)},
