@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import plackett as pk
-from plackett.base.errors import ConvergenceWarning, StoreError, UsageError
+from plackett.base.errors import ConvergenceWarning, FeatureMismatch, PlackettError, StoreError, UsageError
 from plackett.distributed.local_pool import LocalPool
 from plackett.distributed.training_job import find_mapped_folder
 from plackett.experiments.protocols import as_source
@@ -43,7 +43,8 @@ def test_results_and_warnings_come_back(pool) -> None:
     [
         (UsageError, UsageError, r"^no luck\.$"),
         (ZeroDivisionError, RuntimeError, r"ZeroDivisionError: no luck\."),
-        (StoreError, RuntimeError, r"StoreError: here: no luck\."),
+        (StoreError, PlackettError, r"^here: no luck\.$"),
+        (FeatureMismatch, FeatureMismatch, r"^no luck\.$"),
     ],
 )
 def test_errors_come_back_and_the_worker_lives_on(pool, kind, raised, text) -> None:

@@ -39,7 +39,7 @@ COMMANDS = {
     "robustness": "Train models on increasingly noisy data, and show how much quality they lose.",
     "inspect": "Describe a saved model: objective, settings, learning curve, importances, training data.",
     "recipes": "List the recipes: models with their objectives and settings, to train and compare by name.",
-    "objectives": "List the objectives and their parameters, which --set objective.NAME=VALUE changes.",
+    "objectives": "List the objectives and their parameters, which --set objective.PARAMETER=VALUE changes.",
     "metrics": "List the metrics, their options and the conventions that define them.",
     "warmup": "Compile all kernels ahead of time, so that later commands need not compile them.",
     "import": "Import a model trained elsewhere, to rank, evaluate, compare and serve it.",

@@ -236,7 +236,10 @@ def recipes(
         }
         for name, entry in models.RECIPES.items()
     ]
-    lines = [(row["name"], _KIND_NAMES[row["kind"]], row["objective"], " ".join(row["presets"])) for row in rows]
+    lines = [
+        (row["name"], _KIND_NAMES.get(row["kind"], row["kind"]), row["objective"], " ".join(row["presets"]))
+        for row in rows
+    ]
     hint = "plackett train DATA --model RECIPE --out MODEL"
     _print_list(rows, ("recipe", "model", "objective", "presets"), lines, hint, json)
 
@@ -258,7 +261,7 @@ def _recommend(data: list[Path], reading: DataOptions, json: bool) -> None:
 
 
 def objectives(json: Json = False) -> None:
-    """List the objectives and their parameters, which --set objective.NAME=VALUE changes."""
+    """List the objectives and their parameters, which --set objective.PARAMETER=VALUE changes."""
     rows: list[dict[str, Any]] = [
         {
             "name": kind.name,
@@ -267,8 +270,12 @@ def objectives(json: Json = False) -> None:
         }
         for kind in OBJECTIVES
     ]
-    hint = "plackett train DATA --set objective=NAME --set objective.PARAMETER=VALUE --out MODEL; parameters: --json"
-    _print_list(rows, ("objective", "what it is"), [(row["name"], row["title"]) for row in rows], hint, json)
+    hint = "plackett train DATA --set objective=NAME --set objective.PARAMETER=VALUE --out MODEL"
+    lines = [
+        (row["name"], row["title"], " ".join(f"{name}={value}" for name, value in row["parameters"].items()))
+        for row in rows
+    ]
+    _print_list(rows, ("objective", "what it is", "parameters"), lines, hint, json)
 
 
 def metrics(json: Json = False) -> None:
@@ -284,10 +291,16 @@ def metrics(json: Json = False) -> None:
         for definition in METRICS
     ]
     lines = [
-        (row["name"] + ("[@k]" if row["cutoff"] else ""), row["title"], " ".join(row["conventions"])) for row in rows
+        (
+            row["name"] + ("[@k]" if row["cutoff"] else ""),
+            row["title"],
+            " ".join(row["options"]),
+            " ".join(row["conventions"]),
+        )
+        for row in rows
     ]
-    hint = "name[@cutoff][:convention][:option=value], such as ndcg@10:lightgbm; options: --json"
-    _print_list(rows, ("metric", "what it is", "conventions"), lines, hint, json)
+    hint = "name[@cutoff][:convention][:option=value], such as ndcg@10:lightgbm"
+    _print_list(rows, ("metric", "what it is", "options", "conventions"), lines, hint, json)
 
 
 def _print_list(payload: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], hint: str, as_json: bool) -> None:

@@ -31,7 +31,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from plackett.base.errors import ClusterError, DataError, PlackettError, UsageError, require
+from plackett.base.errors import ClusterError, DataError, FeatureMismatch, PlackettError, UsageError, require
 from plackett.distributed.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -144,10 +144,7 @@ def _connect(cluster: Cluster) -> None:
 _CHILD_PROGRAM = "from plackett.distributed.driver_process import child_main; child_main()"
 _PICKLE_PROTOCOL = 5  # writes arrays without copying them
 _ERRORS: dict[str, type[Exception]] = {
-    "ClusterError": ClusterError,
-    "DataError": DataError,
-    "ImportError": ImportError,
-    "UsageError": UsageError,
+    kind.__name__: kind for kind in (ClusterError, FeatureMismatch, DataError, UsageError, PlackettError, ImportError)
 }
 """Errors whose text is written for the user; of others the traceback is shown."""
 _SHOWN = 1500  # characters of the output of a process that died
@@ -157,7 +154,8 @@ _LOOPBACK = ("127.0.0.1:", "localhost:")
 _HEAD_LOST = ("Failed to connect to GCS", "GCS may have been killed", "gcs_server", "Raylet is term")
 
 ErrorRecord = tuple[str, str, str]
-"""Class name, text and traceback of an exception, as it is sent to another process."""
+"""An exception as it is sent to another process: the name of its class, or of the nearest one in ``_ERRORS``, its text
+and its traceback."""
 
 
 class Pipe:
@@ -320,7 +318,8 @@ class DriverProcess(Closing):
 
 def record_error(error: BaseException) -> ErrorRecord:
     """Describe the exception that is being handled, for another process."""
-    return type(error).__name__, str(error), traceback.format_exc()
+    name = next((kind.__name__ for kind in type(error).mro() if kind.__name__ in _ERRORS), type(error).__name__)
+    return name, str(error), traceback.format_exc()
 
 
 def rebuild_error(record: ErrorRecord) -> Exception:

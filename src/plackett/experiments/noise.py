@@ -74,19 +74,24 @@ class Augmentation(Noise):
         sizes = np.diff(train.offsets)[others]
         drawn = train.offsets[others] + np.floor(rng.random(len(lists)) * sizes).astype(np.int64)
         rows = np.concatenate([np.arange(train.n_docs), drawn])
+        if train.positions is not None:
+            raise DataError("documents of other lists cannot be added to clicks: they were shown at no position.")
         weights, document_weights = train.weights, train.document_weights
         if document_weights is not None:
             document_weights = np.append(document_weights, np.ones(len(drawn)))
-        return Dataset.from_arrays(
+        # Lists are identified by position: lists of different parts may share a query id.
+        list_ids = np.concatenate([list_of_document(train.offsets), lists])
+        noisy = Dataset.from_arrays(
             train.features[rows],
             np.concatenate([train.labels, np.zeros(len(drawn), np.float32)]),
-            # Lists are identified by position: lists of different parts may share a query id.
-            np.concatenate([list_of_document(train.offsets), lists]),
+            list_ids,
             weights=None if weights is None else dict(enumerate(weights.tolist())),
             document_weights=document_weights,
+            groups=None if train.groups is None else train.groups[list_ids],
             feature_names=train.feature_names,
             missing="nan",
         )
+        return noisy if train.categories is None else noisy._replace(order=None, categories=train.categories)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 Two trials with the same :class:`Identity` give the same result, so one of them need not be run.
 Everything that changes a result is part of it: the data, the system with all its settings, the
-seed, the split, the metric for selection, and the code. Everything else is left out: threads,
-machine, folder, and metrics that are computed from the scores afterwards.
+seed, the split, the metric for selection, and the code. Everything else is left out: machine, folder,
+metrics that are computed from the scores afterwards, and threads, which change at most the last bits of
+nets, of CatBoost, XGBoost and quantized trees.
 
 The tables:
 

@@ -41,7 +41,7 @@ class System:
         return _with_params(self.ranker, {"seed": seed, "threads": threads})
 
     def settings(self, seed: int) -> dict[str, Any]:
-        """Class and parameters as plain data, without threads, which do not change results."""
+        """Class and parameters as plain data, without threads, which change at most the last bits of a result."""
         ranker = self.build(seed=seed)
         if isinstance(ranker, ExternalRanker):
             return ranker.describe()
@@ -165,7 +165,8 @@ def _set_param(rankers: dict[str, Ranker], name: str, value: Any) -> None:
         rankers[key] = with_settings(rankers[key], {name: value})
 
 
-_PACKAGES = ("base", "data", "metrics", "models", "objectives")  # packages that the result of a trial depends on
+# Packages and files that the result of a trial depends on.
+_SOURCES = ("base", "data", "metrics", "models", "objectives", "experiments/noise.py", "experiments/protocols.py")
 
 
 @cache
@@ -173,8 +174,9 @@ def code_version() -> str:
     """The version and a digest of the sources, since code changes between versions."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for package in _PACKAGES:
-        for file in sorted((root / package).rglob("*.py")):
+    for source in _SOURCES:
+        path = root / source
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.relative_to(root).as_posix().encode())
             digest.update(file.read_bytes())
     return f"{__version__}+{digest.hexdigest()[:12]}"

@@ -86,6 +86,18 @@ def test_augmentation_draws_lists_equally_not_documents() -> None:
     assert from_short >= 400
 
 
+def test_augmentation_keeps_categories_and_groups_and_refuses_positions(web) -> None:
+    columns = {"x": web.features[:, 0], "kind": np.where(web.labels > 0, "a", "b"), "label": web.labels}
+    data = pk.Dataset(columns | {"qid": web.query_ids}, categorical=["kind"])._replace(
+        groups=np.arange(web.n_lists) // 2
+    )
+    noisy = Augmentation().apply(data, level=0.5, seed=0)
+    assert noisy.categories == data.categories
+    assert sorted(np.bincount(noisy.groups)) == sorted(np.bincount(data.groups))
+    with pytest.raises(DataError, match="shown at no position"):
+        Augmentation().apply(data._replace(positions=np.ones(data.n_docs, np.int64)), level=0.5, seed=0)
+
+
 @pytest.mark.parametrize("level", [0.2, 1.0])
 def test_label_noise_draws_the_share_of_labels_from_the_papers_distribution(web, level) -> None:
     noisy = LabelNoise().apply(web, level=level, seed=5)

@@ -7,7 +7,7 @@ from scipy.optimize import minimize as scipy_minimize
 from plackett.data.synthetic import synthetic
 from plackett.data.transforms import transform
 from plackett.models.linear.lbfgs import Preconditioner, minimize
-from plackett.models.linear.loss import DenseLoss, RankingLoss, ScoreLoss, products_are_smaller
+from plackett.models.linear.loss import DenseLoss, RankingLoss, ScoreLoss, make_loss, products_are_smaller
 from plackett.objectives import objective
 
 
@@ -43,6 +43,17 @@ def test_one_pass_over_the_features_gives_the_same_loss_as_two_products(data) ->
         expected, slopes = two.evaluate(w)
         assert value == pytest.approx(expected, rel=1e-12)
         assert gradient == pytest.approx(slopes, rel=1e-9, abs=1e-9 * np.abs(slopes).max())
+
+
+def test_lists_with_one_label_count_where_the_objective_keeps_them(data) -> None:
+    one_level = data.with_labels(np.ones(data.n_docs))
+    w = 0.01 * np.random.default_rng(0).normal(size=data.n_features)
+    keeping = objective("listnet", one_level="keep")
+    value, gradient = make_loss(keeping, one_level).evaluate(w)
+    expected = keeping.evaluate(one_level.features @ w, one_level.labels, one_level.offsets)
+    assert value == pytest.approx(expected.values.sum(), rel=1e-5)
+    assert np.abs(gradient).max() > 0
+    assert make_loss(objective("listnet"), one_level).evaluate(w)[0] == 0
 
 
 @pytest.mark.parametrize("name", ["mle", "expgain-map", "convexloss-ndcg", "l2-auc", "l3-map"])

@@ -46,7 +46,8 @@ class LinearLoss(Protocol):
 
 def make_loss(objective: Objective, data: Dataset) -> LinearLoss:
     """The objective as a function of the weights, in its cheapest form."""
-    if isinstance(objective, Stochastic) or isinstance(data.features, csr_array):
+    # The kernels of the other two skip lists with one label.
+    if isinstance(objective, Stochastic) or isinstance(data.features, csr_array) or objective.uses_one_level:
         return ScoreLoss(objective, data)
     if objective.function is sampled_list:
         samples: int = objective.samples  # type: ignore[attr-defined] # sampled objectives have it

@@ -1,6 +1,7 @@
 """PyTorch's global state around a fit: device, threads, random generators and gradients.
 
-A fit gives the same weights whatever these settings are, and leaves them unchanged.
+A fit leaves them unchanged. Random generators, gradient mode and default type do not affect its weights; the device and
+the number of threads may change their last bits.
 """
 
 from collections.abc import Iterator

@@ -132,6 +132,10 @@ class TreeRanker(Ranker):
     lightgbm: dict[str, Any] = field(default_factory=dict)
     transforms: tuple[str, ...] = ()
 
+    @property
+    def threads_matter(self) -> bool:  # type: ignore[override]
+        return self.quantized
+
     @classmethod
     def _translate(cls, parameters: Mapping[str, Any], current: Mapping[str, Any] | None = None) -> dict[str, Any]:
         defaults: dict[str, Any] = {"objective": cls.objective, "lightgbm": {}}
