@@ -200,7 +200,7 @@ class Objective(ABC):
             function=self.function,
             newton_function=self.newton_function or self.function,
             params=np.array(self.params, dtype=np.float64),
-            seed=self.seed,
+            seed=self.seed if _is_random(self) else None,
             uses_one_level=self.uses_one_level,
             # The single-precision forms make their own draws.
             float32_form=None if draws else self.float32_form,
@@ -276,7 +276,8 @@ class BoundObjective:
     function: ListFunction
     newton_function: ListFunction
     params: NDArray[np.float64]
-    seed: int
+    seed: int | None
+    """None: the objective has no random numbers."""
     float32_form: Callable[[BoundObjective], Float32Function] | None = None
     noise: ScoreNoise = NO_NOISE
     uses_one_level: bool = False
@@ -328,7 +329,9 @@ class BoundObjective:
         return s
 
     def step_keys(self, step: int) -> Keys:
-        """Keys of the lists mixed with the seed and the step."""
+        """Keys of the lists mixed with the seed and the step, for objectives with random numbers."""
+        if self.seed is None:
+            return self.keys
         return mix_keys(self.keys, np.uint64(self.seed % 2**64), np.uint64(step % 2**64))
 
     def take(self, positions: Rows) -> BoundObjective:
@@ -383,9 +386,14 @@ def reseed(objective: Objective, seed: int) -> Objective:
 
     An objective without random numbers is returned unchanged.
     """
-    if seed == 0 or all(f.name != "seed" for f in fields(objective)):  # type: ignore[arg-type]
+    if seed == 0 or not _is_random(objective):
         return objective
     return replace(objective, seed=objective.seed + seed)  # type: ignore[type-var]
+
+
+def _is_random(objective: Objective) -> bool:
+    """Whether the objective has random numbers: then ``seed`` is one of its parameters."""
+    return any(f.name == "seed" for f in fields(objective))  # type: ignore[arg-type]
 
 
 def check_positive(objective: str, **parameters: float) -> None:
