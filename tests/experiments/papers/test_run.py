@@ -192,6 +192,12 @@ def test_the_list_and_the_forecast_count_trials_without_running_them(tmp_path) -
         assert (ahead.trials, ahead.finished, len(store)) == (24, 0, 0)
 
 
+def test_a_system_that_no_item_has_is_named() -> None:
+    datasets = PaperDatasets(paper("C"), Budget(quick=True, systems=("xendcg-mart",)), None, _unseen)
+    with pytest.raises(UsageError, match=r"no system 'xendcg-mart'\. There are: ListNet, λMART, XE-NDCG-MART"):
+        plan_reproduction(datasets, [paper("C").item("table", 1)])
+
+
 def test_paper_b_shows_both_ways_to_clean(tmp_path) -> None:
     budget = Budget(quick=True, settings=_TINY)
     budget = replace(budget, systems=("logrank-mle", "logrank-convex-auc", "logrank-convex-ndcg", "ranksvm", "svmmap"))

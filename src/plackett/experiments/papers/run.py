@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from plackett.base.errors import ConvergenceWarning, DataError, Message, Parameter
+from plackett.base.errors import ConvergenceWarning, DataError, Message, Parameter, unknown_name
 from plackett.base.files import write_json, write_text
 from plackett.data import ByteProgress, Dataset, Fold
 from plackett.experiments.compare import run_trials
@@ -170,6 +170,7 @@ class Reproduction:
 
 def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> ReproductionPlan:
     """Plan the trials of tables and figures on the available data, and say what is missing."""
+    _check_systems(datasets, items)
     planned: list[PlannedItem] = []
     missing: list[str] = []
     for item in items:
@@ -197,6 +198,15 @@ def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> Re
             )
         )
     return ReproductionPlan(datasets.paper, tuple(planned), tuple(missing), datasets)
+
+
+def _check_systems(datasets: PaperDatasets, items: Sequence[PaperItem]) -> None:
+    """Raise if the budget names a system that no item has."""
+    studies = [s for i in items for role in datasets.roles(i).values() for s in i.studies(role, datasets.budget)]
+    known = dict.fromkeys(name for study in studies for name in study.systems)
+    for name in datasets.budget.systems:
+        if name not in known:
+            raise unknown_name("system", name, known)
 
 
 def _plan_item(datasets: PaperDatasets, item: PaperItem, roles: dict[str, str]) -> PlannedItem:
