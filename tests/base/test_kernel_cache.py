@@ -18,7 +18,7 @@ from numba.core.dispatcher import Dispatcher
 import plackett
 from plackett.base import kernel_cache
 from plackett.base.kernel_cache import content_hash
-from plackett.base.kernels import FLOATS, KernelDispatcher, ListFunction, ParallelFunction, compiled, list_function
+from plackett.base.kernels import FLOATS, KernelDispatcher, ListFunction, compiled, list_function
 
 HELPER = """
 from plackett.base.kernels import compiled
@@ -140,7 +140,7 @@ def test_every_kernel_of_the_package_has_a_key() -> None:
         except ImportError:  # an optional library
             continue
         for value in vars(module).values():
-            if isinstance(value, (ListFunction, ParallelFunction)):
+            if isinstance(value, ListFunction):
                 functions[value.function] = value.function
             elif isinstance(value, Dispatcher):
                 assert isinstance(value, KernelDispatcher), value

@@ -52,7 +52,7 @@ def test_a_start_that_took_too_long_is_not_repeated() -> None:
 
 
 def test_the_message_says_what_happened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_job, "describe_resources", lambda: "no cores are free")
+    monkeypatch.setattr(training_job.driver_process, "describe_resources", lambda: "no cores are free")
     job = TrainingJob(print, None, {}, Cluster(2, retries=1), "lightgbm")
     died = training_job._failure_text(DIED, 2, job, "")
     assert "a worker died while it was being started, 2 times (retries=1)" in died

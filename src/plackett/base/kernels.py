@@ -281,21 +281,22 @@ def compile_for(kernel: Any, signature: Any) -> Any:
 
 
 class ListFunction:
-    """A Python function of one list and its compiled form.
+    """A Python function of one list, or a loop over lists, and its compiled form.
 
     The function is at module level. ``cached`` keeps the machine code on disk; False for closures, which the cache
-    cannot distinguish.
+    cannot distinguish. ``decorate`` is :func:`parallel` for a parallel loop over lists.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Any, *, cached: bool = True) -> None:
+    def __init__(self, function: Any, signature: Any, decorate: Any = compiled, *, cached: bool = True) -> None:
         self.function = function
         self.signature = signature
+        self.decorate = decorate
         self.cached = cached
 
     @cached_property
     def compiled(self) -> Any:
         """The compiled function, for calls from Python."""
-        return compile_for(compiled(self.function), self.signature)
+        return compile_for(self.decorate(self.function), self.signature)
 
     @cached_property
     def _machine_code(self) -> Any:
@@ -313,9 +314,12 @@ class ListFunction:
         return f"ListFunction({self.function.__name__})"
 
 
-def list_function(signature: Any) -> Callable[[Callable[..., Any]], ListFunction]:
-    """Decorate a function of one list; it is compiled on first use."""
-    return lambda function: ListFunction(function, signature)
+def list_function(signature: Any, decorate: Any = compiled) -> Callable[[Callable[..., Any]], ListFunction]:
+    """Decorate a function of one list, or a loop over lists; it is compiled on first use.
+
+    As the signature is fixed, read-only and writeable arrays, and all list functions, share one compiled form.
+    """
+    return lambda function: ListFunction(function, signature, decorate)
 
 
 def function_maker(signature: Any) -> Any:
@@ -335,26 +339,3 @@ def function_maker(signature: Any) -> Any:
         return kind(int64), generate
 
     return function_at
-
-
-class ParallelFunction:
-    """A loop over lists and its compiled form, with a fixed signature.
-
-    Read-only and writeable arrays, and all list functions, share one compiled form.
-    """
-
-    def __init__(self, function: Callable[..., Any], returns: Any, arguments: Any) -> None:
-        self.function = function
-        self.returns = returns
-        self.arguments = arguments
-
-    @cached_property
-    def compiled(self) -> Any:
-        """The compiled function."""
-        returns = types.Tuple(self.returns) if isinstance(self.returns, tuple) else self.returns
-        return compile_for(parallel(self.function), returns(*self.arguments))
-
-
-def parallel_function(returns: Any, *arguments: Any) -> Callable[[Callable[..., Any]], ParallelFunction]:
-    """Decorate a loop over lists; it is compiled on first use."""
-    return lambda function: ParallelFunction(function, returns, arguments)

@@ -52,12 +52,7 @@ def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
         raise UsageError(f"{data[0]} is a model; describe it with: plackett inspect {data[0]}")
     opened = reading.open_data_or_folds(data)
     folds, dataset = ([], opened) if isinstance(opened, Dataset) else (opened, join_folds(opened))
-    parts = {
-        f"{fold.name} {role}": part
-        for fold in folds
-        for role, part in (("train", fold.train), ("validation", fold.validation), ("test", fold.test))
-        if part is not None
-    }
+    parts = {f"{fold.name} {role}": part for fold in folds for role, part in fold.parts.items()}
     description = describe_dataset(dataset)
     if json:
         sizes = {role: {"lists": part.n_lists, "documents": part.n_docs} for role, part in parts.items()}

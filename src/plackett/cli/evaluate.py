@@ -18,7 +18,7 @@ from plackett.cli.options import DataOptions, Json, find_test_set, name_model_fe
 from plackett.data import Dataset, collect_lists, find_files
 from plackett.data.trec import as_qrels, is_qrels, is_run, judge_run, read_qrels, read_run
 from plackett.experiments import Comparison, compare_paired
-from plackett.experiments.external import read_scores
+from plackett.experiments.external import ScoreFile
 from plackett.metrics import Metric, evaluate as compute_means, metric, per_list as compute_values, split
 from plackett.models import load
 
@@ -98,16 +98,12 @@ def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tu
                 path=str(ranking),
             )
         return judge_run(run, labels)
-    by_row = read_scores(ranking)
+    file = ScoreFile(str(ranking))
+    by_row = file.scores  # read before the data, which may be large
     files = find_files(data)
     in_blocks = reading.reads_in_blocks(files)
     dataset = collect_lists(reading.iter_blocks(files))[0] if in_blocks else reading.open(data)
-    if len(by_row) != dataset.n_docs:
-        raise DataError(
-            f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {files.name}; there "
-            "must be one per row, in the order of the rows.",
-            path=str(ranking),
-        )
+    file.check_rows(dataset.n_docs, files.name)
     return dataset, by_row
 
 

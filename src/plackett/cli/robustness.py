@@ -8,16 +8,10 @@ import typer
 from plackett.base.errors import UsageError
 from plackett.cli import console, options
 from plackett.experiments.compare import run_trials
+from plackett.experiments.noise import NoiseProtocol, noise_kind
 from plackett.experiments.plan import plan_comparison
 from plackett.experiments.protocols import Splits
-from plackett.experiments.robustness import (
-    NoiseProtocol,
-    curve_table,
-    noise_kind,
-    read_curves,
-    robustness_payload,
-    write_robustness,
-)
+from plackett.experiments.robustness import curve_table, read_curves, robustness_payload, write_robustness
 from plackett.metrics import split
 
 

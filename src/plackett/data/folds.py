@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.files import hash_file
@@ -53,6 +52,12 @@ class Fold:
     train: Dataset
     validation: Dataset | None
     test: Dataset
+
+    @property
+    def parts(self) -> dict[SplitName, Dataset]:
+        """The parts that the fold has, by the names of its fields."""
+        parts: dict[SplitName, Dataset | None] = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 def read_folds(
@@ -264,10 +269,7 @@ def _common_width(parts: Mapping[Path, Table | Dataset]) -> int:
 
 def join_folds(folds: Sequence[Fold]) -> Dataset:
     """Join folds so that every list occurs once: the test lists of several folds, or all parts of one fold."""
-    if len(folds) > 1:
-        return concat([fold.test for fold in folds])
-    parts = (folds[0].train, folds[0].validation, folds[0].test)
-    return concat([part for part in parts if part is not None])
+    return concat([fold.test for fold in folds] if len(folds) > 1 else list(folds[0].parts.values()))
 
 
 def concat(parts: Sequence[Dataset]) -> Dataset:
@@ -370,7 +372,7 @@ def group_codes(dataset: Dataset) -> Rows:
 
 def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
     if any(isinstance(part.features, csr_array) for part in parts):
-        return csr_array(scipy.sparse.vstack([csr_array(part.features) for part in parts]))
+        return csr_array(vstack([csr_array(part.features) for part in parts]))
     large = next((part.features for part in parts if is_large(part.features)), None)
     if large is None:
         return np.concatenate([part.features for part in parts])

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Ids, Labels, Rows
@@ -44,12 +43,12 @@ Categories = Mapping[str, tuple[str, ...]]
 
 def as_features(
     features: Any, categorical: Sequence[str] = ()
-) -> tuple[Features | scipy.sparse.csr_array, tuple[str, ...] | None, Categories | None]:
+) -> tuple[Features | csr_array, tuple[str, ...] | None, Categories | None]:
     """Dense float32 (or CSR) features of any table-like object, its column names and categories.
 
     The columns ``categorical`` of a table are categories whatever their type.
     """
-    if scipy.sparse.issparse(features):
+    if issparse(features):
         return _from_sparse(features), None, None
     if _is_a(features, "pandas", "DataFrame"):
         columns = [features.iloc[:, j] for j in range(features.shape[1])]
@@ -76,14 +75,12 @@ def read_categories(content: Any, names: Sequence[str]) -> Categories | None:
     return {name: tuple(values) for name, values in content.items()}
 
 
-def _from_sparse(features: Any) -> scipy.sparse.csr_array:
+def _from_sparse(features: Any) -> csr_array:
     if features.ndim != 2:
         raise DataError(f"features must have two dimensions (documents x features), got shape {features.shape}.")
     with np.errstate(over="ignore"):  # overflow gives inf, which check_features refuses
-        matrix = scipy.sparse.csr_array(features, dtype=np.float32, copy=True)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # it may share the caller's arrays
-        matrix.sum_duplicates()
+        matrix = csr_array(features, dtype=np.float32, copy=True)
+    matrix.sum_duplicates()
     return matrix
 
 
@@ -165,11 +162,7 @@ def _numbers(values: Any) -> NDArray[Any]:
 
 
 def check_features(
-    features: Features | scipy.sparse.csr_array,
-    missing: Missing,
-    names: Sequence[str] | None = None,
-    *,
-    first_row: int = 0,
+    features: Features | csr_array, missing: Missing, names: Sequence[str] | None = None, *, first_row: int = 0
 ) -> None:
     """Raise DataError for infinite features, and for NaN unless it marks a missing value.
 
@@ -177,7 +170,7 @@ def check_features(
     """
     if missing not in (None, "nan"):
         raise DataError(f'missing must be None or "nan", got {missing!r}.')
-    sparse = features if isinstance(features, scipy.sparse.csr_array) else None
+    sparse = features if isinstance(features, csr_array) else None
     values = np.asarray(features) if sparse is None else np.asarray(sparse.data).reshape(-1, 1)
     position = find_not_finite(values, allow_nan=missing == "nan")
     if position is None:

@@ -85,17 +85,14 @@ def refuse_other_sizes(known: KnownSizes, folds: Sequence[Fold], path: Path) -> 
     first = folds[0]
     if first.train.n_features != known.features:
         differences.append(f"{first.train.n_features:,} features, published {known.features:,}")
-    parts = {"train": first.train, "validation": first.validation, "test": first.test}
     for split, published in known.splits.items():
-        data = parts[split]
+        data = first.parts.get(split)
         if data is None:
             differences.append(f"no {split} set")
         else:
             differences += _compare((data.n_lists, data.n_docs), published, f" in the {split} set")
     if not known.splits:
-        tests = (
-            [fold.test for fold in folds] if len(folds) > 1 else [part for part in parts.values() if part is not None]
-        )
+        tests = [fold.test for fold in folds] if len(folds) > 1 else list(first.parts.values())
         sizes = (sum(part.n_lists for part in tests), sum(part.n_docs for part in tests))
         differences += _compare(sizes, (known.lists, known.documents), "")
     if differences:

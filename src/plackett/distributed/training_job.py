@@ -31,17 +31,9 @@ from plackett.base.ragged import Keys, Offsets, Rows
 from plackett.data import Dataset
 from plackett.data.canonical import PermutedRows
 from plackett.data.mapped import is_mapped, open_mapped
+from plackett.distributed import driver_process
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.coordinator import Coordinator, TrainingState, WorkerGroup
-from plackett.distributed.driver_process import (
-    DriverProcess,
-    Pipe,
-    count_workers,
-    describe_resources,
-    on_this_node,
-    record_error,
-    scratch_folder,
-)
 
 
 @dataclass(frozen=True)
@@ -177,7 +169,7 @@ class TrainingJob:
         # Ray Train's own limit for starting workers is reached first and its message says more.
         start = ("the workers to start", cluster.start_limit)
         (awaited, seconds), silent = start, ""
-        with DriverProcess(cluster, run_workers, self) as driver:
+        with driver_process.DriverProcess(cluster, run_workers, self) as driver:
             deadline = time.monotonic() + seconds
             while True:
                 kind, content = driver.receive(
@@ -212,12 +204,12 @@ class TrainingJob:
                 deadline = time.monotonic() + seconds
 
 
-def run_workers(pipe: Pipe, job: TrainingJob) -> None:
+def run_workers(pipe: driver_process.Pipe, job: TrainingJob) -> None:
     """Run a job in the driver process, passing messages on as they come."""
     import ray
 
-    workers = count_workers(job.cluster)
-    options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": on_this_node()}
+    workers = driver_process.count_workers(job.cluster)
+    options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": driver_process.on_this_node()}
     coordinator = ray.remote(**options)(Coordinator).remote(job.state)
     config = _worker_config(job, workers, coordinator)
     with _forward_messages(pipe, coordinator) as seen:
@@ -277,7 +269,7 @@ def train_worker(config: dict[str, Any]) -> None:
             result = job.function(group, parts, partition, job.spec)
         except Exception as error:
             can_retry = not isinstance(error, _PERMANENT) or _is_network_error(error)
-            group.send("error", (can_retry, record_error(error)))
+            group.send("error", (can_retry, driver_process.record_error(error)))
             raise
         if rank == 0:
             group.send("done", result)
@@ -327,7 +319,7 @@ def _make_trainer(job: TrainingJob, workers: int, config: dict[str, Any]) -> Any
         "train_loop_config": config,
         "scaling_config": ScalingConfig(num_workers=workers, resources_per_worker={"CPU": cluster.threads}),
         "run_config": RunConfig(
-            storage_path=str(scratch_folder()),  # nothing is kept there, so no one else reads it
+            storage_path=str(driver_process.scratch_folder()),  # nothing is kept there, so no one else reads it
             failure_config=FailureConfig(max_failures=cluster.retries, controller_failure_limit=0),
         ),
     }
@@ -351,7 +343,7 @@ class _Seen:
 
 
 @contextmanager
-def _forward_messages(pipe: Pipe, coordinator: Any) -> Iterator[_Seen]:
+def _forward_messages(pipe: driver_process.Pipe, coordinator: Any) -> Iterator[_Seen]:
     """Pass the messages of the workers on to the user's process during the block."""
     import ray
 
@@ -394,7 +386,7 @@ def _failure_text(error: Exception, workers: int, job: TrainingJob, trace: str) 
     if failure is not None:
         return (
             f"{workers} workers of {cluster.threads} core{'s' * (cluster.threads > 1)} each could "
-            f"not be started within {cluster.start_seconds:g} s: {describe_resources()}. Ask for "
+            f"not be started within {cluster.start_seconds:g} s: {driver_process.describe_resources()}. Ask for "
             "fewer workers or threads, or wait until the cluster is free."
         )
     last = _last_line(trace or f"{type(error).__name__}: {error}")

@@ -94,7 +94,7 @@ def as_source(data: Dataset | Fold | Sequence[Fold] | DataSource, *, name: str =
     folds = tuple(folds)
     if not folds:
         raise UsageError("there are no data to compare on: the sequence of folds is empty.")
-    for part in (part for fold in folds for part in (fold.train, fold.validation, fold.test) if part is not None):
+    for part in (part for fold in folds for part in fold.parts.values()):
         check_before_use(part.features)
     return DataSource(name, folds=folds)
 

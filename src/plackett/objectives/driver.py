@@ -35,7 +35,7 @@ from numba import boolean, float64, int64, prange, uint64, void
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, function_maker, parallel_function, readonly
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, function_maker, list_function, parallel, readonly
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import inner_key, noise_state, perturb
 
@@ -163,24 +163,26 @@ def has_one_level(labels):  # type: ignore[no-untyped-def]
     return same >= len(labels)
 
 
-@parallel_function(
-    void,
-    int64,  # address of the list function
-    FLOATS,  # scores
-    LABELS,
-    INTEGERS,  # offsets
-    FLOATS,  # prepared numbers
-    INTEGERS,  # its offsets
-    readonly(uint64),  # keys
-    FLOATS,  # params
-    readonly(float64, 2),  # explicit uniform draws, samples x documents; or no rows
-    int64,  # samples; 0: no noise
-    float64,  # beta
-    boolean,  # normalize
-    boolean,  # whether lists with one label level count
-    float64[::1],  # values
-    float64[::1],  # gradient
-    float64[::1],  # curvature
+@list_function(
+    void(
+        int64,  # address of the list function
+        FLOATS,  # scores
+        LABELS,
+        INTEGERS,  # offsets
+        FLOATS,  # prepared numbers
+        INTEGERS,  # its offsets
+        readonly(uint64),  # keys
+        FLOATS,  # params
+        readonly(float64, 2),  # explicit uniform draws, samples x documents; or no rows
+        int64,  # samples; 0: no noise
+        float64,  # beta
+        boolean,  # normalize
+        boolean,  # whether lists with one label level count
+        float64[::1],  # values
+        float64[::1],  # gradient
+        float64[::1],  # curvature
+    ),
+    parallel,
 )
 def each_list(  # type: ignore[no-untyped-def]
     address,

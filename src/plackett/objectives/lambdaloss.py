@@ -25,7 +25,7 @@ scores cross, so the objective is not declared exact. O(n²) time, O(n) memory.
 :math:`Y = \sum_i y_i`. Their weights do not depend on the ranking: they are exact and convex.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -36,15 +36,7 @@ from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.float32 import PairsGradient
-from plackett.objectives.objective import (
-    BoundObjective,
-    Limits,
-    ListLabels,
-    Objective,
-    Prepared,
-    check_between,
-    check_positive,
-)
+from plackett.objectives.objective import Limits, ListLabels, Objective, Prepared, check_between, check_positive
 from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.ranking import normalized_gains, rank_order
 
@@ -152,7 +144,7 @@ class LambdaLoss(Objective):
         return (float(SCHEMES.index(self.scheme)), self.sigma, *factors)
 
     @property
-    def float32_form(self) -> Callable[[BoundObjective], PairsGradient] | None:
+    def float32_form(self) -> partial[PairsGradient] | None:
         if self.scheme == "ndcg1" or not self._ranks_matter:
             return None
         return partial(PairsGradient, sigma=self.sigma, near=self.params[2], far=self.params[3])

@@ -47,7 +47,7 @@ relevant with irrelevant documents (label > 0 or not) by their distance in the c
 Lists of at most k documents have no pairs. Like LambdaRank it is not declared exact. O(n) time for S, O(n²) for X.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -60,7 +60,6 @@ from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.float32 import SCORE_OFFSET, PairsGradient
 from plackett.objectives.objective import (
-    BoundObjective,
     Limits,
     ListLabels,
     Objective,
@@ -278,7 +277,7 @@ class LambdaRank(Objective):
         return "gain" if self.weight in ("ndcg", "err") else "order"
 
     @property
-    def float32_form(self) -> Callable[[BoundObjective], PairsGradient] | None:
+    def float32_form(self) -> partial[PairsGradient] | None:
         if self.weight != "ndcg":
             return None
         return partial(

@@ -57,7 +57,6 @@ from plackett.objectives.objective import (
     check_whole,
 )
 from plackett.objectives.pairwise import add_pair, raise_to_floor
-from plackett.objectives.ranking import normalized_gains, rank_order
 
 
 @compiled
@@ -66,7 +65,7 @@ def _draw_ranking(scores, key, z):  # type: ignore[no-untyped-def]
     for i in range(len(scores)):
         u = to_uniform(combine(key, uint64(i)))
         z[i] = scores[i] + np.log(u / (1.0 - u))
-    return rank_order(z)
+    return ranking.rank_order(z)
 
 
 @list_function(LIST_FUNCTION)
@@ -107,7 +106,7 @@ def stochasticrank_list(scores, _labels, prepared, key, params, gradient, curvat
         noise = prepared[n + i] if len(prepared) > n else _draw_normal(key, i)
         z[i] = scores[i] + sigma * noise
         drops[i] = discount(i) - discount(i + 1)
-    order = rank_order(z)
+    order = ranking.rank_order(z)
     place = np.empty(n, np.int64)
     value = 0.0
     for k in range(n):
@@ -164,10 +163,7 @@ class YetiRank(Objective):
         if "permutations" not in lists.draws:
             return None
         sets = check_permutations(lists.draws["permutations"], lists.offsets)
-        return Prepared(
-            np.concatenate([np.empty(0), *(orders.ravel() for orders in sets)]),
-            offsets_from_sizes([orders.size for orders in sets]),
-        )
+        return ranking.join_sets([orders.ravel().astype(np.float64) for orders in sets])
 
 
 @dataclass(frozen=True)
@@ -196,7 +192,7 @@ class StochasticRank(Objective):
     seed: int = 0
 
     def prepare(self, lists: ListLabels) -> Prepared:
-        gains, noise = normalized_gains(lists.labels, lists.offsets), super().prepare(lists)
+        gains, noise = ranking.normalized_gains(lists.labels, lists.offsets), super().prepare(lists)
         if noise is None:
             return gains
         return Prepared(*append_weights(*gains, noise.values, lists.offsets))

@@ -15,16 +15,7 @@ import numpy as np
 from numba import float32, int64, uint32, uint64
 from numpy.typing import NDArray
 
-from plackett.base.decimals import (
-    find_any,
-    find_byte,
-    find_either,
-    nearest_float32,
-    parse_decimal,
-    parse_float32,
-    parse_short_float32,
-    word_at,
-)
+from plackett.base import decimals
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Ids, Offsets
 
@@ -64,7 +55,7 @@ def document_id(text, at):  # type: ignore[no-untyped-def]
     if text[at] != _HASH:
         return at, at
     begin = _skip_spaces(text, at + 1)
-    if word_at(text, begin) & uint64(_FIVE_BYTES) == uint64(_DOCID):
+    if decimals.word_at(text, begin) & uint64(_FIVE_BYTES) == uint64(_DOCID):
         after = _skip_spaces(text, begin + 5)
         if text[after] == _EQUALS:
             first = _skip_spaces(text, after + 1)
@@ -76,7 +67,7 @@ def document_id(text, at):  # type: ignore[no-untyped-def]
 @compiled
 def line_end(text, at):  # type: ignore[no-untyped-def]
     """Position of the newline from ``at``, or -1 if a NUL or a lone CR comes first."""
-    end = find_any(text, at, _NEWLINE, _RETURN, _NUL)
+    end = decimals.find_any(text, at, _NEWLINE, _RETURN, _NUL)
     end += text[end] == _RETURN and text[end + 1] == _NEWLINE
     return end if text[end] == _NEWLINE else -1
 
@@ -175,8 +166,8 @@ def survey(text, at, stop):  # type: ignore[no-untyped-def]
     """Count lines and rows from ``at`` to ``stop``; also the width and the line that has it."""
     lines = rows = width = widest = 0
     while at < stop:
-        end = find_either(text, at, _NEWLINE, _HASH)
-        newline = end if text[end] == _NEWLINE else find_byte(text, end, _NEWLINE)
+        end = decimals.find_either(text, at, _NEWLINE, _HASH)
+        newline = end if text[end] == _NEWLINE else decimals.find_byte(text, end, _NEWLINE)
         while end > at and text[end - 1] in (_SPACE, _TAB, _RETURN):
             end -= 1
         if end > at:
@@ -222,12 +213,12 @@ def ends_token(text, at):  # type: ignore[no-untyped-def]
 @compiled
 def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
     """Value at ``at`` and its end, or -1."""
-    value, end = parse_short_float32(text, at)
+    value, end = decimals.parse_short_float32(text, at)
     if end < 0 or text[end] | 32 == 101:
-        value, end = parse_float32(text, at)
+        value, end = decimals.parse_float32(text, at)
         if end < 0 and allow_nan:
             at += text[at] == _PLUS or text[at] == _MINUS
-            word = (word_at(text, at) | uint64(_TO_LOWER)) & uint64(_THREE_BYTES)
+            word = (decimals.word_at(text, at) | uint64(_TO_LOWER)) & uint64(_THREE_BYTES)
             if word == uint64(_NAN):
                 return float32(np.nan), at + 3
     return value, end
@@ -235,7 +226,7 @@ def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
 
 @compiled
 def _short_value(text, at, _allow_nan):  # type: ignore[no-untyped-def]
-    return parse_short_float32(text, at)
+    return decimals.parse_short_float32(text, at)
 
 
 @compiled
@@ -248,8 +239,8 @@ def _is_ascii(text, at, end):  # type: ignore[no-untyped-def]
 @compiled
 def _label(text, at):  # type: ignore[no-untyped-def]
     """Label at ``at``, and its end or -1."""
-    mantissa, exponent, negative, end = parse_decimal(text, at)
-    label, known = nearest_float32(mantissa, exponent)
+    mantissa, exponent, negative, end = decimals.parse_decimal(text, at)
+    label, known = decimals.nearest_float32(mantissa, exponent)
     if not known or (negative and mantissa != 0):
         return label, -1
     return label, end
@@ -257,7 +248,7 @@ def _label(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def _short_label(text, at):  # type: ignore[no-untyped-def]
-    label, end = parse_short_float32(text, at)
+    label, end = decimals.parse_short_float32(text, at)
     return label, (-1 if text[at] == _MINUS else end)
 
 
@@ -267,7 +258,7 @@ def _make_parser(label_at: Any, value_at: Any, is_text: Any) -> Any:
     @compiled
     def query_at(text, at):  # type: ignore[no-untyped-def]
         """Begin and end of the query id after ``qid:`` at ``at``; the end is -1 if there is none."""
-        if word_at(text, at) & uint64(_FOUR_BYTES) != uint64(_QID):
+        if decimals.word_at(text, at) & uint64(_FOUR_BYTES) != uint64(_QID):
             return at, -1
         begin = end = at + 4
         while not ends_token(text, end):
@@ -293,7 +284,7 @@ def _make_parser(label_at: Any, value_at: Any, is_text: Any) -> Any:
             index = column + 1
             if column < known:
                 size = sizes[column]
-                if (word_at(text, at) ^ words[column]) << uint64(64 - 8 * size) == 0:
+                if (decimals.word_at(text, at) ^ words[column]) << uint64(64 - 8 * size) == 0:
                     at += size
                 else:
                     index = 0

@@ -22,15 +22,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Scores
-from plackett.models.ensembles.bitsliced import (
-    DOCUMENTS,
-    MAX_PLANES,
-    Questions,
-    SlicedTrees,
-    not_in_set,
-    read_value,
-    score_blocks,
-)
+from plackett.models.ensembles import bitsliced
 
 if TYPE_CHECKING:
     from plackett.models.ensembles.ensemble import Ensemble
@@ -68,12 +60,12 @@ class Nodes(NamedTuple):
 @compiled
 def _goes_right(row, at, nodes, questions):  # type: ignore[no-untyped-def]
     node = nodes.inner[at]
-    x = read_value(row[node.feature], node.nan_becomes, node.zero_becomes, questions.tiny)
+    x = bitsliced.read_value(row[node.feature], node.nan_becomes, node.zero_becomes, questions.tiny)
     number = node.category_set
     if number < 0:
         return not x <= node.threshold
     start, stop = questions.set_offsets[number], questions.set_offsets[number + 1]
-    return not_in_set(x, nodes.nan_left[at], questions.sets, start, stop, questions.lowest)
+    return bitsliced.not_in_set(x, nodes.nan_left[at], questions.sets, start, stop, questions.lowest)
 
 
 @compiled
@@ -114,7 +106,7 @@ def score(ensemble: Ensemble, features: Any, *, n_threads: int | None) -> Scores
     if n_parts == 1:
         _score_part(ensemble, array, scores)
     else:
-        block = DOCUMENTS * len(WIDE)
+        block = bitsliced.DOCUMENTS * len(WIDE)
         n_blocks = -(-len(array) // block)
         bounds = [min(n_blocks * i // n_parts * block, len(array)) for i in range(n_parts + 1)]
         with ThreadPoolExecutor(n_parts) as pool:
@@ -159,15 +151,15 @@ def _score_part(ensemble: Ensemble, array: NDArray[np.floating], scores: NDArray
     if len(array) <= FEW or layout.trees is None or array.dtype != np.float32:
         traverse(array, layout.nodes, layout.questions, scores)
         return
-    narrow, wide = DOCUMENTS * len(NARROW), DOCUMENTS * len(WIDE)
+    narrow, wide = bitsliced.DOCUMENTS * len(NARROW), bitsliced.DOCUMENTS * len(WIDE)
     rest = len(array) % wide
     # In a large part, one more wide block takes little time, and one loop less must be compiled.
     ends_narrow = rest <= 2 * narrow and len(array) < _LARGE * wide
     n = len(array) - rest if ends_narrow else len(array)
     if n:
-        score_blocks(WIDE, array[:n], layout.questions, layout.trees, scores[:n])
+        bitsliced.score_blocks(WIDE, array[:n], layout.questions, layout.trees, scores[:n])
     if n < len(array):
-        score_blocks(NARROW, array[n:], layout.questions, layout.trees, scores[n:])
+        bitsliced.score_blocks(NARROW, array[n:], layout.questions, layout.trees, scores[n:])
 
 
 def _score_sparse(ensemble: Ensemble, features: Any, n_threads: int | None) -> Scores:
@@ -306,9 +298,9 @@ _LOWEST = {"lightgbm": np.float32(-1.0), "xgboost": _BELOW_ZERO, "catboost": _BE
 class Layout:
     """An ensemble prepared for scoring."""
 
-    questions: Questions
+    questions: bitsliced.Questions
     nodes: Nodes
-    trees: SlicedTrees | None
+    trees: bitsliced.SlicedTrees | None
     """None if there is no tree, or a tree has more leaves than the fast path supports."""
 
 
@@ -325,7 +317,7 @@ def make_layout(ensemble: Ensemble, order: TreeOrder) -> Layout:
         inner[name] = getattr(ensemble, name)
     inner["nan_becomes"], inner["zero_becomes"] = _NAN_BECOMES[rules], _ZERO_BECOMES[rules]
     nodes = Nodes(ensemble.node_offsets, ensemble.leaf_offsets, inner, nan_left, values)
-    is_supported = 0 < np.diff(ensemble.leaf_offsets).max(initial=0) <= 1 << MAX_PLANES
+    is_supported = 0 < np.diff(ensemble.leaf_offsets).max(initial=0) <= 1 << bitsliced.MAX_PLANES
     trees = _slice_trees(ensemble, order, question, values) if is_supported else None
     return Layout(questions, nodes, trees)
 
@@ -339,7 +331,7 @@ def round_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def _find_questions(
     ensemble: Ensemble, rules: NDArray[np.int64], nan_left: NDArray[np.bool_]
-) -> tuple[Questions, NDArray[np.int32]]:
+) -> tuple[bitsliced.Questions, NDArray[np.int32]]:
     """The distinct questions, and the one that each inner node asks."""
     sets = ensemble.category_set
     thresholds = np.where(sets < 0, round_down(ensemble.threshold), np.float32(0.0))
@@ -351,7 +343,7 @@ def _find_questions(
     question[sorting] = np.cumsum(new_question) - 1
     kept, columns = sorting[new_question], sorting[new_column]
     starts = np.flatnonzero(new_column[new_question])
-    return Questions(
+    return bitsliced.Questions(
         offsets=np.append(starts, len(kept)).astype(np.int64),
         feature=ensemble.feature[columns],
         nan_becomes=_NAN_BECOMES[rules[columns]],
@@ -375,7 +367,7 @@ def _changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _slice_trees(
     ensemble: Ensemble, order: TreeOrder, question: NDArray[np.int32], values: NDArray[Any]
-) -> SlicedTrees:
+) -> bitsliced.SlicedTrees:
     """Nodes in depth-first order, and the right turns that give each bit of a leaf's number."""
     tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.node_offsets))
     first = ensemble.node_offsets[tree]
@@ -391,7 +383,7 @@ def _slice_trees(
     leaf_tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.leaf_offsets))
     sorted_values[ensemble.leaf_offsets[leaf_tree] + order.leaf] = values
     planes, turn_offsets, turns = _find_turns(ensemble, order, tree)
-    return SlicedTrees(
+    return bitsliced.SlicedTrees(
         node_offsets=ensemble.node_offsets,
         source=source,
         question=sorted_questions,
@@ -414,9 +406,9 @@ def _find_turns(
     code = first_right ^ order.first_leaf
     bits = np.array([int(n - 1).bit_length() for n in np.diff(ensemble.leaf_offsets)], np.int64)
     planes = np.concatenate([[0], np.cumsum(bits)]).astype(np.int64)
-    of_plane = [np.flatnonzero((code >> p) & 1) for p in range(MAX_PLANES)]
+    of_plane = [np.flatnonzero((code >> p) & 1) for p in range(bitsliced.MAX_PLANES)]
     node = np.concatenate(of_plane)
-    plane = planes[tree[node]] + np.repeat(np.arange(MAX_PLANES), [len(nodes) for nodes in of_plane])
+    plane = planes[tree[node]] + np.repeat(np.arange(bitsliced.MAX_PLANES), [len(nodes) for nodes in of_plane])
     sorting = np.argsort(plane, kind="stable")
     turn_offsets = np.searchsorted(plane[sorting], np.arange(planes[-1] + 1)).astype(np.int64)
     return planes, turn_offsets, (2 + 2 * order.node[node[sorting]]).astype(np.int32)

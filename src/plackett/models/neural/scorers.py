@@ -136,6 +136,12 @@ def _inside(width: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, wide), nn.ReLU(), nn.Dropout(dropout), nn.Linear(wide, width))
 
 
+def _attend(parts: Sequence[Tensor], heads: int, dropout: float) -> Tensor:
+    """Attention with several heads to query, key and value, each lists x items x width."""
+    query, key, value = (part.reshape(*part.shape[:2], heads, -1).transpose(1, 2) for part in parts)
+    return scaled_dot_product_attention(query, key, value, dropout_p=dropout).transpose(1, 2).flatten(2)
+
+
 class _Block(nn.Module):
     """One block of self-attention; the names of its layers are part of saved files."""
 
@@ -147,20 +153,11 @@ class _Block(nn.Module):
         self.inside = _inside(width, ranker.dropout)
 
     def forward(self, x: Tensor, groups: list[Tensor]) -> Tensor:
-        mixed = self.mixed(self.norm(x))
-        attended = _ungroup([self._attend(mixed[rows]) for rows in groups], groups)
-        x = x + self.out(attended)
+        mixed, dropout = self.mixed(self.norm(x)), self.dropout if self.training else 0.0
+        attended = [_attend(mixed[rows].chunk(3, dim=2), self.heads, dropout) for rows in groups]
+        x = x + self.out(_ungroup(attended, groups))
         inside: Tensor = self.inside(self.inside_norm(x))
         return x + inside
-
-    def _attend(self, mixed: Tensor) -> Tensor:
-        """Lists x documents x 3 width -> lists x documents x width."""
-        lists, documents, wide = mixed.shape
-        heads = mixed.reshape(lists, documents, 3, self.heads, wide // 3 // self.heads)
-        query, key, value = heads.permute(2, 0, 3, 1, 4)
-        dropout = self.dropout if self.training else 0.0
-        attended = scaled_dot_product_attention(query, key, value, dropout_p=dropout)
-        return attended.transpose(1, 2).reshape(lists, documents, wide // 3)
 
 
 class _InducedBlock(nn.Module):
@@ -192,13 +189,8 @@ class _CrossAttention(nn.Module):
         self.inside = _inside(width, ranker.dropout)
 
     def forward(self, x: Tensor, other: Tensor) -> Tensor:
-        key, value = self.pair(self.other_norm(other)).chunk(2, dim=2)
-        query, key, value = (
-            part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in (self.query(self.norm(x)), key, value)
-        )
-        dropout = self.dropout if self.training else 0.0
-        attended = scaled_dot_product_attention(query, key, value, dropout_p=dropout)
-        x = x + self.out(attended.transpose(1, 2).flatten(2))
+        parts = (self.query(self.norm(x)), *self.pair(self.other_norm(other)).chunk(2, dim=2))
+        x = x + self.out(_attend(parts, self.heads, self.dropout if self.training else 0.0))
         inside: Tensor = self.inside(self.inside_norm(x))
         return x + inside
 

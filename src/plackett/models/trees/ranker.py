@@ -26,14 +26,7 @@ from plackett.models.fit_context import Curves, FitContext, bind_objective, read
 from plackett.models.insight import Method
 from plackett.models.parameters import ALIASES, accept_aliases
 from plackett.models.ranker import Ranker
-from plackett.models.trees.params import (
-    BUILT_IN,
-    OUR_NAMES,
-    categorical_indices,
-    lightgbm_settings,
-    translate_names,
-    why_not_resumable,
-)
+from plackett.models.trees import params
 from plackett.models.trees.position_bias import PositionBias, UnbiasedGradients
 from plackett.models.trees.training import BoostingLoop, NewtonLeaves, predict_in_blocks, sample_lists, translate_errors
 from plackett.models.workers import WorkerSpec, run_on_workers
@@ -111,7 +104,7 @@ class TreeRanker(Ranker):
     supports_cluster: ClassVar[bool] = True
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
     minimums: ClassVar[Mapping[str, int]] = {"trees": 1, "patience": 1, "smoothing": 1}
-    aliases: ClassVar[Mapping[str, str]] = {**ALIASES, **OUR_NAMES}
+    aliases: ClassVar[Mapping[str, str]] = {**ALIASES, **params.OUR_NAMES}
 
     objective: str | Objective = "xendcg"
     trees: int = 500
@@ -139,13 +132,13 @@ class TreeRanker(Ranker):
     @classmethod
     def _translate(cls, parameters: Mapping[str, Any], current: Mapping[str, Any] | None = None) -> dict[str, Any]:
         defaults: dict[str, Any] = {"objective": cls.objective, "lightgbm": {}}
-        return translate_names(parameters, {field.name for field in fields(cls)}, current or defaults)
+        return params.translate_names(parameters, {field.name for field in fields(cls)}, current or defaults)
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
-        reason = why_not_resumable(self)
+        reason = params.why_not_resumable(self)
         if context.checkpoint is not None and reason is not None:
             raise UsageError(reason)
-        settings = lightgbm_settings(self, train.n_docs)
+        settings = params.lightgbm_settings(self, train.n_docs)
         parts = {"train": train} | ({} if validation is None else {"validation": validation})
         if self.position_bias is not None and context.cluster is not None:
             raise UsageError("position_bias= is estimated from all lists and is not supported with cluster=.")
@@ -179,7 +172,7 @@ class TreeRanker(Ranker):
 
     def _gradients(self, train: Dataset) -> GradientFunction | None:
         """Gradient and curvature of the objective; None if LightGBM computes them."""
-        if self.objective in BUILT_IN and self.position_bias is None:
+        if self.objective in params.BUILT_IN and self.position_bias is None:
             if train.document_weights is not None:
                 raise UsageError(
                     f"LightGBM's {self.objective} does not support document weights; use one of "
@@ -286,8 +279,8 @@ def fit_distributed(
                 f"{name!r} is set by the cluster; leave it out of lightgbm={{...}}, or fit without cluster=."
             )
     with translate_errors():
-        content = settings, find_bins(parts["train"], settings, categorical_indices(ranker))
-    can_resume = why_not_resumable(ranker) is None
+        content = settings, find_bins(parts["train"], settings, params.categorical_indices(ranker))
+    can_resume = params.why_not_resumable(ranker) is None
     return run_on_workers(train_as_worker, "lightgbm", ranker, parts, context, content, can_resume=can_resume)
 
 
@@ -304,7 +297,7 @@ def train_as_worker(
 
     ranker, (settings, serialized) = spec.ranker, spec.content
     ranker.set_params(threads=spec.threads)
-    bins = dataset_from_bins(serialized, settings, categorical_indices(ranker))
+    bins = dataset_from_bins(serialized, settings, params.categorical_indices(ranker))
     settings = settings | {
         "num_threads": spec.threads,
         "tree_learner": "data",

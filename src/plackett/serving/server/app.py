@@ -23,19 +23,10 @@ from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from plackett.base.ragged import Scores
-from plackett.serving.server import schemas
+from plackett.serving.server import pages, schemas
 from plackett.serving.server.http import BYTES, JSON, AccessPolicy, BodyReader, HTTPError, too_busy
 from plackett.serving.server.model import MicroBatcher, Model, explain, rank
-from plackett.serving.server.pages import (
-    CONTENT_POLICY,
-    FILES,
-    SCORING_ERRORS,
-    Examples,
-    Operation,
-    describe,
-    list_operations,
-    operation,
-)
+from plackett.serving.server.pages import operation
 from plackett.serving.server.registry import ModelRegistry, ReloadReport
 from plackett.serving.server.requests import SIZES_HEADER, read_bytes, read_json
 from plackett.serving.server.scanner import Lists
@@ -75,7 +66,7 @@ class App:
         settings: Settings | None = None,
         *,
         log: Log | None = None,
-        examples: Examples | None = None,
+        examples: pages.Examples | None = None,
     ) -> None:
         self.registry = registry
         self.settings = settings or Settings()
@@ -84,7 +75,7 @@ class App:
         self.is_draining = False
         """The server is stopping: not ready, and connections are closed."""
         self._known_problems: set[str] = set()
-        self._examples = examples or Examples()
+        self._examples = examples or pages.Examples()
         self._access = AccessPolicy(self.settings)
         self._bodies = BodyReader(self.settings.limits)
         self._pool = ThreadPoolExecutor(self.settings.threads, thread_name_prefix="score")
@@ -183,7 +174,7 @@ class App:
         returns=(schemas.Ranking, schemas.RankingBatch),
         media_types=(JSON, BYTES),
         method="POST",
-        errors=SCORING_ERRORS,
+        errors=pages.SCORING_ERRORS,
     )
     async def handle_rank(self, request: Request) -> Response:
         """Scores and order of lists of documents."""
@@ -193,7 +184,7 @@ class App:
         *(f"{prefix}/explain" for prefix in _PREFIXES),
         returns=(schemas.Explanation, schemas.ExplanationBatch),
         method="POST",
-        errors=SCORING_ERRORS,
+        errors=pages.SCORING_ERRORS,
     )
     async def handle_explain(self, request: Request) -> Response:
         """Scores and order of lists, and what each feature adds to each score."""
@@ -324,7 +315,7 @@ class App:
     @operation("/openapi.json", access="open")
     async def handle_openapi(self, request: Request) -> Response:  # noqa: ARG002
         """The OpenAPI description."""
-        return _to_json(describe(OPERATIONS, self.settings))
+        return _to_json(pages.describe(OPERATIONS, self.settings))
 
     @operation("/docs", media_types=("text/html",), access="open")
     async def handle_docs(self, request: Request) -> Response:
@@ -342,13 +333,13 @@ class App:
         return _send_file(request)
 
 
-OPERATIONS = list_operations(App)
+OPERATIONS = pages.list_operations(App)
 
 
 class _ApiRoute(Route):
     """A route that checks the token before the method, and names the allowed methods in errors."""
 
-    def __init__(self, operation: Operation, endpoint: Any, access: AccessPolicy) -> None:
+    def __init__(self, operation: pages.Operation, endpoint: Any, access: AccessPolicy) -> None:
         super().__init__(operation.path, endpoint, methods=[operation.method])
         self._allowed = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
         self._check = partial(access.check_token, access=operation.access)
@@ -363,10 +354,10 @@ class _ApiRoute(Route):
 
 
 def _send_file(request: Request) -> Response:
-    if request.scope["path"] not in FILES:
+    if request.scope["path"] not in pages.FILES:
         raise HTTPError(404, _NO_SUCH_PATH)
-    content, media_type = FILES[request.scope["path"]]
-    headers = {"content-security-policy": CONTENT_POLICY, "referrer-policy": "no-referrer"}
+    content, media_type = pages.FILES[request.scope["path"]]
+    headers = {"content-security-policy": pages.CONTENT_POLICY, "referrer-policy": "no-referrer"}
     return Response(content, headers=headers, media_type=media_type)
 
 

@@ -58,11 +58,6 @@ class Operation:
     errors: tuple[int, ...] = ()
     is_described: bool = True
 
-    @property
-    def takes_lists(self) -> bool:
-        """Whether the body of the request has lists of documents."""
-        return self.action in ("rank", "explain")
-
 
 def operation(*paths: str, **options: Any) -> Callable[[Handler], Handler]:
     """Make a method ``handle_<action>`` answer requests of these paths; its docstring is the summary.
@@ -133,7 +128,7 @@ def _describe_route(route: Operation, *, has_token: bool) -> dict[str, Any]:
     }
     if is_protected:
         described["security"] = [{"token": []}] if has_token else []
-    if route.takes_lists:
+    if route.action in ("rank", "explain"):
         described["requestBody"] = _REQUEST_BODY
         described["parameters"].append(_SIZES_PARAMETER)
     return described

@@ -240,17 +240,6 @@ class ScanArrays(NamedTuple):
     """Rows, lists and spans so far, and whether the lists came as a batch."""
 
 
-def empty_target(n_rows: int, n_features: int, n_lists: int) -> ScanArrays:
-    """Allocate a target for this number of documents and lists."""
-    return ScanArrays(
-        features=np.empty((n_rows, n_features), np.float32),
-        seen=np.zeros(n_features, np.int64),
-        sizes=np.zeros(n_lists, np.int64),
-        spans=np.zeros((2 * n_lists + 8, 5), np.int64),
-        counts=np.zeros(4, np.int64),
-    )
-
-
 @compiled
 def _end_of_text(text, at, length):  # type: ignore[no-untyped-def]
     """Position of the quote that ends the text after ``at``."""
@@ -444,7 +433,13 @@ def scan_body(body: bytes, names: NameTable, limits: Limits) -> Lists | None:
     most = limits.lists * limits.documents
     while True:
         n_rows = min(n_rows, most + 1)
-        target = empty_target(n_rows, n_features, limits.lists)
+        target = ScanArrays(
+            features=np.empty((n_rows, n_features), np.float32),
+            seen=np.zeros(n_features, np.int64),
+            sizes=np.zeros(limits.lists, np.int64),
+            spans=np.zeros((2 * limits.lists + 8, 5), np.int64),
+            counts=np.zeros(4, np.int64),
+        )
         end = scan(text, len(body), target, rules)
         if end != NO_ROOM or n_rows > most:
             break
