@@ -23,10 +23,10 @@ def auto(
     out: Annotated[Path, "Folder of the model, for example model.plackett."],
     reading: DataOptions,
     minutes: Annotated[float, typer.Option(min=0.01, help="Time for the search, in minutes.")] = 10.0,
-    metric: Annotated[str, "Metric that selects the models."] = "ndcg@10",
+    metric: Annotated[str, "Metric for early stopping, and for selecting the ensemble."] = "ndcg@10",
     preset: Annotated[
         Literal["fast", "good", "best"],
-        "fast: one small tree model; good: tree models; best: trees, nets and linear models.",
+        "What to try. fast: one small tree model; good: tree models; best: trees, nets and linear models.",
     ] = "best",
     members: Annotated[
         str, "Candidates, separated by commas: recipes, or families (trees, nets, linear). auto: all."
@@ -126,6 +126,6 @@ def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
         for name, means in result["test"]["means"].items():
             text = ", ".join(f"{metric} {mean:.4f}" for metric, mean in means.items())
             p = result["test"]["p_values"].get(name)
-            suffix = "" if p is None else f"  (model against it: p {p:.3f})"
+            suffix = "" if p is None else f"  (difference from the ensemble: p {p:.3f})"
             print_text(f"{name:<26} {text}{suffix}")
     print_text(f"{result['model']}: {ranker.summary()}, {result['seconds']:.1f} s")

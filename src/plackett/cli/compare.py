@@ -28,12 +28,14 @@ def compare(
         " several, otherwise holdout]",
     ] = None,
     metrics: Annotated[
-        str, "Metrics to report, separated by commas; systems are sorted by the first."
+        str, "Metrics to report on the test lists, separated by commas; systems are sorted by the first."
     ] = "ndcg@10,ndcg@5,err@10",
     baseline: options.Baseline = None,
     out: Annotated[Path, "Folder for the report, tables, results and finished trials."] = Path("comparison"),
     store: options.Store = None,
-    metric: Annotated[str, "Metric for early stopping and model selection."] = "ndcg@10",
+    metric: Annotated[
+        str, "Metric for early stopping and model selection on the validation lists; --metrics are reported."
+    ] = "ndcg@10",
     test: Annotated[
         Literal["randomization", "t_test", "wilcoxon", "randomisation"] | None,
         typer.Option(

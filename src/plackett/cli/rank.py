@@ -53,7 +53,10 @@ def rank(
         ),
     ],
     reading: RankDataOptions,
-    out: Annotated[Path | None, f"File to write; its suffix selects the format: {_FORMATS}.  [default: print]"] = None,
+    out: Annotated[
+        Path | None,
+        f"File to write; its suffix selects the format: {_FORMATS}. With --cluster a folder.  [default: print]",
+    ] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Keep only this many documents of each list.")] = None,
     cluster: ClusterOption = None,
     json: Json = False,

@@ -43,7 +43,10 @@ def reproduce(
         bool, typer.Option("--list", help="List tables and figures, their data and expected time.")
     ] = False,
     trials: Annotated[
-        int | None, typer.Option(min=2, help="Number of repetitions.  \\[default: that of the paper]")
+        int | None,
+        typer.Option(
+            min=2, help="Number of trials of each system, over seeds or splits.  \\[default: that of the paper]"
+        ),
     ] = None,
     models: Annotated[str | None, "Only these systems, by their names in the tables, separated by commas."] = None,
     settings: Settings = None,

@@ -27,10 +27,19 @@ def robustness(
     running: options.TrialOptions,
     reading: options.DataOptions,
     perturb: Annotated[str, "Kinds of noise, separated by commas: negatives, labels, clicks."] = "negatives,labels",
-    levels: Annotated[str | None, "Noise levels, separated by commas.  [default: those of Bruch 2021]"] = None,
-    trials: Annotated[int, typer.Option(min=2, help="Number of random 60/20/20 splits at each level.")] = 10,
+    levels: Annotated[
+        str | None, "Noise levels, separated by commas.  [default: those of each kind: 0 to 1, for clicks 0.05 to 0.25]"
+    ] = None,
+    trials: Annotated[
+        int, typer.Option(min=2, help="Number of trials at each level, each on a random 60/20/20 split.")
+    ] = 10,
     metrics: Annotated[
-        str, typer.Option("--metric", help="Metrics to report, separated by commas; the first also selects the models.")
+        str,
+        typer.Option(
+            "--metric",
+            help="Metrics to report on the test lists, separated by commas; the first is also the one for early "
+            "stopping and model selection.",
+        ),
     ] = "ndcg@5",
     baseline: options.Baseline = None,
     out: Annotated[Path, "Folder for the report, tables, figures and finished trials."] = Path("robustness"),

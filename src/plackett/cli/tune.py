@@ -14,7 +14,7 @@ from rich.table import Table
 
 from plackett.base.errors import UsageError, require
 from plackett.cli.console import OUT, bar_table, explain_interrupt, print_json, print_text, step_progress
-from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, find_cluster, parse_settings
+from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, parse_settings
 from plackett.experiments import tuning
 from plackett.experiments.mlflow import check_uri, log_tuning
 from plackett.experiments.protocols import DataSource
@@ -28,9 +28,13 @@ def tune(
     reading: DataOptions,
     running: TrialOptions,
     data: Annotated[list[Path] | None, typer.Argument(help="Training data: a data set, or a folder of folds.")] = None,
-    model: Annotated[str | None, "Recipe to tune; an unknown name lists all recipes."] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Number of settings to try.")] = 50,
-    metric: Annotated[str, "Metric to maximize on the validation lists."] = "ndcg@10",
+    model: Annotated[str | None, "Recipe to tune; plackett recipes lists them."] = None,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Number of trials; each fits and measures the model with other settings.")
+    ] = 50,
+    metric: Annotated[
+        str, "Metric to maximize on the validation lists; it also stops fits early and is reported."
+    ] = "ndcg@10",
     out: Annotated[Path | None, "Folder for a model fitted with the best settings."] = None,
     space: Annotated[
         list[str] | None,
@@ -41,7 +45,9 @@ def tune(
         list[str] | None,
         typer.Option("--set", help="Fix a setting instead of searching it: --set leaves=31. May be repeated."),
     ] = None,
-    preset: Annotated[str | None, "Start from the settings of a paper's experiment."] = None,
+    preset: Annotated[
+        str | None, "Start from the settings of a paper's experiment, such as C-web30k; plackett recipes lists them."
+    ] = None,
     validation: Annotated[list[Path] | None, "Validation data to select on. Repeatable."] = None,
     validation_share: Annotated[
         float,
@@ -72,7 +78,7 @@ def tune(
     if out is not None:
         check_save_path(out)
     check_uri(mlflow)
-    cluster = find_cluster(running.cluster)
+    cluster = running.find_cluster()
     require("optuna", "sqlalchemy")
     plan = tuning.plan_search(
         model,

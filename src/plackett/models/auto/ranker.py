@@ -74,7 +74,7 @@ class AutoRanker(Ranker):
     Parameters
     ----------
     minutes
-        Time to spend; the fit ends within about 10 % of it.
+        Time to spend; the fit ends within about 10 % of it, except that the first candidate is always finished.
     metric
         What to select by, unless ``fit`` is given another metric.
     members
