@@ -81,7 +81,9 @@ def import_(
         typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ), CatBoost (JSON, CBM) or RankLib."),
     ],
     out: Annotated[Path, "Folder for the model, for example model.plackett."],
-    form: Annotated[str | None, "Format: lightgbm, xgboost, catboost or ranklib.  [default: detected]"] = None,
+    form: Annotated[
+        str | None, "Library that wrote the file: lightgbm, xgboost, catboost or ranklib.  [default: detected]"
+    ] = None,
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features; RankLib files do not contain it.")
     ] = None,

@@ -163,12 +163,12 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> list[dict[
         _check_list(data, names, limits, absent, "")
         return [data]
     if "ids" in data:
-        _refuse('in a batch, "ids" stand in each list.')
+        _refuse('in a batch, give "ids" inside each list.')
     lists = data["lists"]
     if not isinstance(lists, list) or not lists:
         _refuse(f'"lists" must be an array of at least one list, got {_type(lists)}.')
     if len(lists) > limits.lists:
-        raise HTTPError(413, f"{len(lists)} lists; a batch may have {limits.lists}.")
+        raise HTTPError(413, f"the batch has {len(lists)} lists; at most {limits.lists} are allowed.")
     for k, group in enumerate(lists):
         if not isinstance(group, dict):
             _refuse(f'lists[{k}] must be an object with "documents", got {_type(group)}.')
@@ -182,7 +182,8 @@ def _check_list(group: dict[str, Any], names: FeatureNames, limits: Limits, abse
     if not isinstance(documents, list) or not documents:
         _refuse(f'{place}"documents" must be an array of at least one, got {_type(documents)}.')
     if len(documents) > limits.documents:
-        raise HTTPError(413, f"{place}documents: {len(documents)}; a list may have {limits.documents}.")
+        what = place.removesuffix(".") or "the list"
+        raise HTTPError(413, f"{what} has {len(documents)} documents; at most {limits.documents} are allowed.")
     for i, document in enumerate(documents):
         _check_document(document, names, absent, f"{place}documents[{i}]")
     if group.get("ids") is not None:
@@ -282,9 +283,9 @@ def read_bytes(body: bytes, sizes: str | None, names: FeatureNames, limits: Limi
             what = f"sum to {sum(counts)}; the body has {len(features)} documents"
             raise HTTPError(400, f"{SIZES_HEADER} {what}.")
     if len(counts) > limits.lists:
-        raise HTTPError(413, f"{len(counts)} lists; a batch may have {limits.lists}.")
+        raise HTTPError(413, f"the batch has {len(counts)} lists; at most {limits.lists} are allowed.")
     if max(counts) > limits.documents:
-        raise HTTPError(413, f"{max(counts)} documents; a list may have {limits.documents}.")
+        raise HTTPError(413, f"a list has {max(counts)} documents; at most {limits.documents} are allowed.")
     if np.isinf(features).any():
         i, j = np.argwhere(np.isinf(features))[0]
         _refuse(f"document {i}, feature {names.names[j]!a}: the number is infinite.")
