@@ -110,9 +110,9 @@ class DataError(PlackettError, ValueError):
         self.path = path
         self.line = line
         self.column = column
-        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        location = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         suffix = "" if column is None else f" (column {column})"
-        super().__init__(Message(place, message, suffix))
+        super().__init__(Message(location, message, suffix))
 
 
 class FeatureMismatch(DataError):  # noqa: N818 - reads better in `except FeatureMismatch`

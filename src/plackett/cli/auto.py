@@ -52,7 +52,7 @@ def auto(
     folder = work or out.with_name(out.name + ".work")
     if folder.resolve() == out.resolve():
         raise UsageError("--out and --work name the same folder; choose two folders.")
-    place = find_cluster(cluster)
+    ray_cluster = find_cluster(cluster)
     training, extra, test_data = reading.open_parts(data, validation, test)
     ranker = AutoRanker(
         minutes=minutes,
@@ -65,7 +65,7 @@ def auto(
     )
     begin = time.perf_counter()
     with step_progress() as progress:
-        ranker.fit(training, extra, checkpoint=folder, progress=progress, cluster=place)
+        ranker.fit(training, extra, checkpoint=folder, progress=progress, cluster=ray_cluster)
     seconds = time.perf_counter() - begin
     ranker.save(out)
     if work is None:

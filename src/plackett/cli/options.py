@@ -248,7 +248,7 @@ class TrialOptions:
         'such as "auto?workers=8&threads=4".  [default: no cluster]',
     ] = None
 
-    def find_cores(self) -> tuple[Cluster | None, dict[str, Any]]:
+    def find_parallelism(self) -> tuple[Cluster | None, dict[str, Any]]:
         """Return the cluster, and the numbers of parallel trials and of threads per trial as keyword arguments."""
         if self.cluster is not None and self.threads is not None:
             raise UsageError(
@@ -315,8 +315,8 @@ def name_model_features(ranker: Ranker | None) -> Iterator[None]:
             raise
         limit = f"the {ranker.n_features_} features of the model"
         message = Message(*(limit if _is_width(part) else part for part in parts))
-        place = {"path": error.path, "line": error.line, "column": error.column}
-        raise FeatureMismatch(message, **place) from error  # type: ignore[arg-type]
+        location = {"path": error.path, "line": error.line, "column": error.column}
+        raise FeatureMismatch(message, **location) from error  # type: ignore[arg-type]
 
 
 def _is_width(part: str | Parameter) -> bool:

@@ -62,8 +62,8 @@ def rank(
     json: Json = False,
 ) -> None:
     """Score documents with a model: rankings, best document first, or scores row by row."""
-    place = find_cluster(cluster)
-    if out is not None and place is None:
+    ray_cluster = find_cluster(cluster)
+    if out is not None and ray_cluster is None:
         check_suffix(out, top)
     ranker = load(model)
     files = find_files(find_test_set(data))
@@ -72,8 +72,8 @@ def rank(
     if files.format in ("letor", "mapped"):  # they always have labels
         reading = replace(reading, label="label")
     parts = _score(ranker, files, reading)
-    if place is not None:
-        facts = rank_shards(model, files, out, top=top, options=reading.read_options(), cluster=place)
+    if ray_cluster is not None:
+        facts = rank_shards(model, files, out, top=top, options=reading.read_options(), cluster=ray_cluster)
     elif out is None:
         with limit:
             print_rankings(parts, top, as_json=json)

@@ -59,7 +59,7 @@ def train(
         read_key(sign_key)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise UsageError("--out and --checkpoint name the same folder; choose two folders.")
-    place = options.find_cluster(cluster)
+    ray_cluster = options.find_cluster(cluster)
     ranker = _build_ranker(model, preset, options.parse_settings(settings), seed, threads, crossfit)
     training_data, validation_data, _ = reading.open_parts(data, validation)
     if validation_share is not None and (validation_data is not None or crossfit is not None):
@@ -70,7 +70,7 @@ def train(
         training_data, validation_data = _hold_out(training_data, share, seed)
     begin = time.perf_counter()
     with explain_interrupt(partial(_describe_checkpoint, checkpoint)), step_progress() as progress:
-        ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=place)
+        ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=ray_cluster)
     seconds = time.perf_counter() - begin
     ranker.save(out, sign_key=sign_key)
     # The members of a cross-fit also learn from the validation lists, so this estimate is too optimistic.

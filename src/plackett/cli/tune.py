@@ -97,8 +97,8 @@ def tune(
     else:
         source = reading.open_source(data)
     begin = time.perf_counter()
-    cores = {"jobs": running.jobs, "threads": running.threads, "cluster": cluster}
-    result = _run(plan, source, store, trials, cores, refit=out is not None)
+    parallelism = {"jobs": running.jobs, "threads": running.threads, "cluster": cluster}
+    result = _run(plan, source, store, trials, parallelism, refit=out is not None)
     seconds = time.perf_counter() - begin
     if out is not None and result.ranker is not None:
         result.ranker.save(out)
@@ -111,7 +111,7 @@ def tune(
 
 
 def _run(
-    plan: tuning.SearchPlan, source: DataSource, store: str, trials: int, cores: dict[str, Any], *, refit: bool
+    plan: tuning.SearchPlan, source: DataSource, store: str, trials: int, parallelism: dict[str, Any], *, refit: bool
 ) -> tuning.TuneResult:
     with ExitStack() as stack:
         # Scratch files go next to the store, where there is room for the data.
@@ -124,7 +124,7 @@ def _run(
         stack.enter_context(explain_interrupt(lambda: kept))
         progress = stack.enter_context(step_progress())
         return tuning.run_search(
-            plan, source, store=store, scratch=scratch, trials=trials, refit=refit, progress=progress, **cores
+            plan, source, store=store, scratch=scratch, trials=trials, refit=refit, progress=progress, **parallelism
         )
 
 
@@ -149,8 +149,8 @@ def _print_result(result: tuning.TuneResult, source: DataSource, data: Path, out
     counts = result.to_dict()["counts"]
     states = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     OUT.print(
-        f"{len(result.trials)} trials ({states}), {result.ran} run now, {seconds:.0f} s; {result.plan.judge} on "
-        f"validation lists{mean}: too optimistic, because it selected the settings"
+        f"{len(result.trials)} trials ({states}), {result.ran} run now, {seconds:.0f} s; "
+        f"{result.plan.selection_metric} on validation lists{mean}: too optimistic, because it selected the settings"
     )
     if result.best is None:
         print_text("No trial was better than the recipe's default settings.")
@@ -175,7 +175,7 @@ def _trials_table(result: tuning.TuneResult) -> Table:
     values = [f"{trial.value:.4f}" for trial in best]
     if values and result.settings:
         values[0] = f"[bold]{values[0]}[/]"
-    table.add_row(result.plan.judge, *values, f"{result.recipe_value:.4f}")
+    table.add_row(result.plan.selection_metric, *values, f"{result.recipe_value:.4f}")
     for name in result.plan.space:
         cells = (_format_setting(trial.settings[name]) for trial in best)
         table.add_row(name, *cells, _format_default(result, name))

@@ -231,13 +231,13 @@ class NoiseProtocol(Protocol):
         name = f"{split.name}, {self.noise.name} {level:.0%}"
         return replace(split, name=name, division=f"{split.division}; {change}", index=index)
 
-    def load(self, source: DataSource, part: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         clean = self.protocol.splits(source)
-        level = self.levels[part.index // len(clean)]
-        data = self.protocol.load(source, clean[part.index % len(clean)])
+        level = self.levels[split.index // len(clean)]
+        data = self.protocol.load(source, clean[split.index % len(clean)])
         parts = ("train", "validation") if self.noise.validation else ("train",)
         return replace(
-            data, **{name: self.noise.apply(getattr(data, name), level=level, seed=part.seed) for name in parts}
+            data, **{name: self.noise.apply(getattr(data, name), level=level, seed=split.seed) for name in parts}
         )
 
     def __str__(self) -> str:
