@@ -54,6 +54,12 @@ TRAIN = ("train", "data.txt", "--out", "m.plackett")
 @pytest.mark.parametrize(
     ("command", "message"),
     [
+        (
+            ("compare", "data.txt", "--models", "lambdamart", "--jobs", "2", "--cluster", "local:2"),
+            "--jobs 2 has no effect",
+        ),
+        (("tune", "data.txt", "--model", "lambdamart", "--jobs", "2", "--cluster", "auto"), "--jobs 2 has no effect"),
+        (("compare", "data.txt", "--models", "lambdamart", "--threads", "2", "--cluster", "auto"), '"auto?threads=2"'),
         (("rank", "model.plackett", "wide.txt"), "above the 46 features of the model"),
         (("evaluate", "model.plackett", "wide.txt"), "above the 46 features of the model"),
         (("rank", "model.plackett", "wide.txt", "--n-features", "46"), "above --n-features 46"),

@@ -31,9 +31,9 @@ def test_workers_run_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_commands_run_in_a_folder_of_their_own(tmp_path: Path) -> None:
-    warmup.run_task("prepare", str(tmp_path))
+    warmup.run_warmup_task("prepare", str(tmp_path))
     before = Path.cwd()
-    assert warmup.run_task("data", str(tmp_path)) >= 0
+    assert warmup.run_warmup_task("data", str(tmp_path)) >= 0
     assert Path.cwd() == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["rare.txt", "test.txt", "train.txt", "vali.txt"]
 

@@ -67,7 +67,7 @@ def test_a_full_disk_is_reported_before_anything_is_written(tmp_path, monkeypatc
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(pk.DataError, match=r"no space for a scratch file of 3\.7 GiB.*No space left"):
+    with pytest.raises(pk.DataError, match=r"a scratch file of 3\.7 GiB cannot be written: No space left"):
         on_disk.scratch_array(tmp_path, (10**9,), np.float32)
     assert os.listdir(tmp_path) == []
 

@@ -13,7 +13,7 @@ import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.base.ragged import offsets_from_sizes
 from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.coordinator import combine_arrays
+from plackett.distributed.coordinator import reduce_arrays
 from plackett.distributed.training_job import Partition, find_mapped_folder, split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
@@ -90,7 +90,7 @@ def test_a_mean_over_workers_is_that_of_one_process_to_the_bit(data) -> None:
     parts = [[weights[:place], values[:place]], [weights[place:], values[place:]]]
     counts = ~np.isnan(values)
     whole = (values[counts] * weights[counts]).sum() / weights[counts].sum() if counts.any() else np.nan
-    np.testing.assert_array_equal(combine_arrays(parts, "mean")[0], whole)
+    np.testing.assert_array_equal(reduce_arrays(parts, "mean")[0], whole)
 
 
 def test_a_worker_finds_its_own_lists_in_a_batch() -> None:

@@ -5,7 +5,7 @@
     PlackettError
     ├── DataError            invalid input: a file, an array (also a ValueError)
     │   └── FeatureMismatch  features that are not those the model was fitted on
-    ├── UsageError           a name or an option that does not exist (also a ValueError)
+    ├── UsageError           a call or an option that cannot work (also a ValueError)
     ├── ClusterError         a cluster that cannot be reached or stopped working
     └── StoreError           a run store that cannot be read or written
 
@@ -110,9 +110,9 @@ class DataError(PlackettError, ValueError):
         self.path = path
         self.line = line
         self.column = column
-        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        location = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         suffix = "" if column is None else f" (column {column})"
-        super().__init__(Message(place, message, suffix))
+        super().__init__(Message(location, message, suffix))
 
 
 class FeatureMismatch(DataError):  # noqa: N818 - reads better in `except FeatureMismatch`
@@ -120,7 +120,7 @@ class FeatureMismatch(DataError):  # noqa: N818 - reads better in `except Featur
 
 
 class UsageError(PlackettError, ValueError):
-    """A name or an option that does not exist; the text lists what does."""
+    """A call or an option that cannot work; the text says what is allowed or what to do."""
 
 
 class DataWarning(UserWarning):

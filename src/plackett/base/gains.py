@@ -18,18 +18,20 @@ discount        of rank r, counted from 1
 
 Parameters of objectives have the names of the papers instead: ``jk`` is ``letor``, ``standard`` is ``log2``.
 
-Compiled code for one document: the gains :func:`exp2_gain` and :func:`scaled_gain`; the discounts :func:`discount` and
-:func:`inverse_discount`, whose ranks count from 0 (MDPRank, the conditional models). :func:`discounts` returns an
-array: for NDCG, DCG and LambdaRank in single precision.
+Compiled code for one document: the gains :func:`exp2_gain` and :func:`scaled_gain`, and the discounts :func:`discount`
+and :func:`inverse_discount`, whose ranks count from 0. :func:`inverse_discount` serves MDPRank and the conditional
+models. :func:`discounts` returns a float64 array: for the metrics NDCG and DCG, and for the float32 kernel of
+LambdaRank. The convention of a metric changes metrics only; objectives keep their own discount.
 ApproxNDCG and FastSoftRank need the discount at ranks that are no whole numbers, and its derivative: they compute it
 themselves.
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plackett.base.errors import unknown_name
 from plackett.base.kernels import compiled
 
 Gain: TypeAlias = Literal["exp2", "identity"]
@@ -55,7 +57,9 @@ def discounts(n: int, discount: Discount = "log2") -> NDArray[np.float64]:
         return 1.0 / np.log2(1.0 + rank)
     if discount == "letor":
         return 1.0 / np.log2(np.maximum(rank, 2.0))
-    return 1.0 / rank
+    if discount == "reciprocal":
+        return 1.0 / rank
+    raise unknown_name("discount", discount, get_args(Discount))
 
 
 @compiled

@@ -29,7 +29,7 @@ from plackett.base.compilation_notice import compiling
 from plackett.base.kernel_cache import cache_file, load, save
 
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+class _LinkOnlyLibrary(JITCodeLibrary):  # type: ignore[misc]
     """LLVM code for other libraries to link; it is not optimized and has no machine code."""
 
     is_reordered = False
@@ -61,12 +61,12 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Compiler(Compiler):  # type: ignore[misc]
-    """Numba's usual passes, with a library that depends on whether the function is a part."""
+    """Numba's usual passes, with a library that depends on whether the function is only a part of a kernel."""
 
     def __init__(self, typing_context, target_context, library, args, returns, flags, locals):  # type: ignore[no-untyped-def]
         if library is None:
             name = "kernel" if _depth == 1 else "part"
-            library = (JITCodeLibrary if _depth == 1 else _Part)(target_context.codegen(), name)
+            library = (JITCodeLibrary if _depth == 1 else _LinkOnlyLibrary)(target_context.codegen(), name)
             library.enable_object_caching()
             if _depth > 1:
                 library.is_reordered = bool(flags.fastmath)
@@ -144,7 +144,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
 def _parts_in_libraries(codegen: Any) -> Iterator[None]:
     """Make Numba's own functions parts as well, while a kernel is compiled."""
     environments: dict[str, Any] = {}
-    codegen._library_class = _Part
+    codegen._library_class = _LinkOnlyLibrary
     codegen.set_env = environments.__setitem__
     try:
         yield
@@ -317,7 +317,9 @@ class ListFunction:
 def list_function(signature: Any, decorate: Any = compiled) -> Callable[[Callable[..., Any]], ListFunction]:
     """Decorate a function of one list, or a loop over lists; it is compiled on first use.
 
-    As the signature is fixed, read-only and writeable arrays, and all list functions, share one compiled form.
+    The ``address`` of a function of one list goes to a driver. Of a loop over the lists (or blocks) from ``first`` to
+    ``last``, :func:`plackett.base.threads.run_parallel` calls the ``compiled`` form. As the signature is fixed, arrays
+    that are read-only and others share one compiled form.
     """
     return lambda function: ListFunction(function, signature, decorate)
 

@@ -23,10 +23,10 @@ def auto(
     out: Annotated[Path, "Folder of the model, for example model.plackett."],
     reading: DataOptions,
     minutes: Annotated[float, typer.Option(min=0.01, help="Time for the search, in minutes.")] = 10.0,
-    metric: Annotated[str, "Metric that selects the models."] = "ndcg@10",
+    metric: Annotated[str, "Metric for early stopping, and for selecting the ensemble."] = "ndcg@10",
     preset: Annotated[
         Literal["fast", "good", "best"],
-        "fast: one small tree model; good: tree models; best: trees, nets and linear models.",
+        "What to try. fast: one small tree model; good: tree models; best: trees, nets and linear models.",
     ] = "best",
     members: Annotated[
         str, "Candidates, separated by commas: recipes, or families (trees, nets, linear). auto: all."
@@ -52,7 +52,7 @@ def auto(
     folder = work or out.with_name(out.name + ".work")
     if folder.resolve() == out.resolve():
         raise UsageError("--out and --work name the same folder; choose two folders.")
-    place = find_cluster(cluster)
+    ray_cluster = find_cluster(cluster)
     training, extra, test_data = reading.open_parts(data, validation, test)
     ranker = AutoRanker(
         minutes=minutes,
@@ -65,7 +65,7 @@ def auto(
     )
     begin = time.perf_counter()
     with step_progress() as progress:
-        ranker.fit(training, extra, checkpoint=folder, progress=progress, cluster=place)
+        ranker.fit(training, extra, checkpoint=folder, progress=progress, cluster=ray_cluster)
     seconds = time.perf_counter() - begin
     ranker.save(out)
     if work is None:
@@ -126,6 +126,6 @@ def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
         for name, means in result["test"]["means"].items():
             text = ", ".join(f"{metric} {mean:.4f}" for metric, mean in means.items())
             p = result["test"]["p_values"].get(name)
-            suffix = "" if p is None else f"  (model against it: p {p:.3f})"
+            suffix = "" if p is None else f"  (difference from the ensemble: p {p:.3f})"
             print_text(f"{name:<26} {text}{suffix}")
     print_text(f"{result['model']}: {ranker.summary()}, {result['seconds']:.1f} s")

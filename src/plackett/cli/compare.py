@@ -28,12 +28,14 @@ def compare(
         " several, otherwise holdout]",
     ] = None,
     metrics: Annotated[
-        str, "Metrics to report, separated by commas; systems are sorted by the first."
+        str, "Metrics to report on the test lists, separated by commas; systems are sorted by the first."
     ] = "ndcg@10,ndcg@5,err@10",
     baseline: options.Baseline = None,
     out: Annotated[Path, "Folder for the report, tables, results and finished trials."] = Path("comparison"),
     store: options.Store = None,
-    metric: Annotated[str, "Metric for early stopping and model selection."] = "ndcg@10",
+    metric: Annotated[
+        str, "Metric for early stopping and model selection on the validation lists; --metrics are reported."
+    ] = "ndcg@10",
     test: Annotated[
         Literal["randomization", "t_test", "wilcoxon", "randomisation"] | None,
         typer.Option(
@@ -70,12 +72,12 @@ def compare(
         metric=metric,
         seed=seed,
     )
-    cluster, cores = running.find_cores()
-    place = store or str(out / "runs.db")
+    cluster, parallelism = running.find_parallelism()
+    store_url = store or str(out / "runs.db")
     if dry_run:
-        _print_forecast(plan, place, cores, json)
+        _print_forecast(plan, store_url, parallelism, json)
         return
-    with console.trial_progress([plan], place, cores, _describe(plan)) as (runs, progress):
+    with console.trial_progress([plan], store_url, parallelism, _describe(plan)) as (runs, progress):
         result = run_plan(
             plan,
             store=runs,
@@ -85,7 +87,7 @@ def compare(
             test=test,
             correction=correction,
             seed=seed,
-            **cores,
+            **parallelism,
         )
     files = write_files(result, out, command=console.this_command(), segments=segments)
     if mlflow is not None:
@@ -98,11 +100,11 @@ def _describe(plan: Plan) -> str:
     return f": {len(plan.systems)} systems × {n_trials // len(plan.systems)} ({plan.protocol})"
 
 
-def _print_forecast(plan: Plan, store: str, cores: dict[str, Any], json: bool) -> None:
+def _print_forecast(plan: Plan, store: str, parallelism: dict[str, Any], json: bool) -> None:
     with TemporaryDirectory() as empty:  # a dry run does not create the store
         exists = "://" in store or Path(store).exists()
         with RunStore(store if exists else Path(empty) / "runs.db") as runs:
-            ahead = forecast(plan, store=runs, **cores)
+            ahead = forecast(plan, store=runs, **parallelism)
     facts = {"trials": ahead.trials, "finished": ahead.finished, "expected_seconds": ahead.seconds}
     text = f"{ahead.trials} trials{_describe(plan)}{console.describe_forecast(ahead)}"
     console.print_facts(facts, text, as_json=json)

@@ -123,14 +123,14 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def trial_progress(
-    plans: Sequence[Plan], store: str, cores: Mapping[str, Any], text: str
+    plans: Sequence[Plan], store: str, parallelism: Mapping[str, Any], text: str
 ) -> Iterator[tuple[RunStore, Callable[[str, int, int], None]]]:
     """Open the store and print how many trials will run; yields the store and ``update`` of a progress bar."""
     from plackett.experiments.plan import forecast
     from plackett.experiments.store import RunStore
 
     with RunStore(store) as runs:
-        ahead = forecast(*plans, store=runs, **cores)
+        ahead = forecast(*plans, store=runs, **parallelism)
         ERR.print(f"{ahead.trials} trials{text}{describe_forecast(ahead)}", soft_wrap=True)
         kept = explain_interrupt(lambda: _describe_kept(runs, store, plans))
         with kept, count_convergence_warnings(), step_progress() as progress:
@@ -145,11 +145,11 @@ def describe_forecast(ahead: Forecast) -> str:
     return text
 
 
-def _describe_kept(store: RunStore, place: str, plans: Sequence[Plan]) -> str:
+def _describe_kept(store: RunStore, store_url: str, plans: Sequence[Plan]) -> str:
     """Say, after Ctrl-C, how many trials are finished and how to continue."""
     trials = {trial.identity.digest: trial for plan in plans for trial in plan.trials}
     done = len(store.finished(trial.identity for trial in trials.values()))
-    return f"{done} of {len(trials)} trials are kept in {place}: the same command runs the others."
+    return f"{done} of {len(trials)} trials are kept in {store_url}: the same command runs the others."
 
 
 def with_time_left(

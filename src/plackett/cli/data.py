@@ -18,7 +18,13 @@ from plackett.models.artifact import is_model
 
 def convert(
     source: DataPaths,
-    target: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            help="File to write; its suffix selects the format: .txt .dat .letor .svmlight .libsvm (LETOR text, also "
+            "with .gz or .xz), .csv .tsv (also with .gz), .parquet, .arrow .feather, .pkdata (memory-mapped)."
+        ),
+    ],
     reading: DataOptions,
     json: Json = False,
 ) -> None:
@@ -80,12 +86,12 @@ def _statistics_table(name: str, d: Description) -> Table:
         ("documents", f"{d.n_docs:,}", ""),
         ("features", f"{d.n_features:,}", f"{d.constant_features:,} constant"),
         ("label levels", f"{d.n_levels}", ""),
-        ("lowest label", f"{d.lowest_share:.2%}", "share of documents (LR)"),
-        ("lowest label per query", f"{d.mean_lowest_share:.2%}", "mean over the lists (ALRPQ)"),
-        ("longest list", f"{d.longest:,}", "documents (MPQ)"),
+        ("lowest label", f"{d.lowest_share:.2%}", "share of documents"),
+        ("lowest label per list", f"{d.mean_lowest_share:.2%}", "share of documents, mean over the lists"),
+        ("longest list", f"{d.longest:,}", "documents"),
         ("list length", f"{d.mean_length:.1f}", f"mean; median {d.median_length:g}, shortest {d.shortest}"),
-        ("blank lists", f"{d.blank_lists:,}", "no relevant document"),
-        ("single-label lists", f"{d.single_label_lists:,}", "nothing to rank"),
+        ("lists without a relevant document", f"{d.blank_lists:,}", "all labels are 0"),
+        ("lists with one label", f"{d.single_label_lists:,}", "nothing to rank"),
         ("zeros", f"{d.zero_share:.1%}", "of feature values"),
         ("missing", f"{d.missing_share:.1%}", "of feature values"),
     ):

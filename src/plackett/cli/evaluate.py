@@ -61,8 +61,8 @@ def evaluate(
     if baseline is not None:
         other, other_scores = load_scores(baseline, data, reading)
         other_values = compute_values(other_scores, other, chosen)
-        places = _align(dataset.list_ids, other.list_ids, ranking, baseline)
-        comparisons = {m: compare_paired(values[m], other_values[m][places]) for m in values}
+        indices = _align(dataset.list_ids, other.list_ids, ranking, baseline)
+        comparisons = {m: compare_paired(values[m], other_values[m][indices]) for m in values}
     if per_list is not None:
         _write_values(per_list, dataset.list_ids, values)
     if not json:
@@ -146,7 +146,7 @@ def _warn_of_empty_metrics(values: dict[str, Values]) -> None:
 
 def _align(ours: Ids, theirs: Ids, scores: Path, baseline: Path) -> np.ndarray[Any, Any]:
     """Return the position of each query of ``ours`` in ``theirs``."""
-    where = {query: place for place, query in enumerate(theirs.tolist())}
+    where = {query: index for index, query in enumerate(theirs.tolist())}
     missing = [query for query in ours.tolist() if query not in where]
     if missing or len(ours) != len(theirs):
         extra = sorted(set(where) - set(ours.tolist()))

@@ -81,7 +81,9 @@ def import_(
         typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ), CatBoost (JSON, CBM) or RankLib."),
     ],
     out: Annotated[Path, "Folder for the model, for example model.plackett."],
-    form: Annotated[str | None, "Format: lightgbm, xgboost, catboost or ranklib.  [default: detected]"] = None,
+    form: Annotated[
+        str | None, "Library that wrote the file: lightgbm, xgboost, catboost or ranklib.  [default: detected]"
+    ] = None,
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features; RankLib files do not contain it.")
     ] = None,
@@ -132,7 +134,11 @@ def verify(
         covered = "all" if manifest["version"] > 1 else "files"
         signature = "valid" if key else "not checked" if is_signed(manifest) else "none"
         facts = {"model": str(path), "covered": covered, "signature": signature}
-        note = "" if covered == "all" else "; format 1 has none of the manifest: save it again"
+        note = (
+            ""
+            if covered == "all"
+            else "; models of format 1 have no checksum of the manifest: load and save the model to add one"
+        )
         text = f"the checksums of all its files are right{note}; signature: {signature}"
     else:
         if sign_key is not None:
@@ -144,6 +150,6 @@ def verify(
         with byte_progress(f"reading {path.name}") as progress:
             checked = verify_mapped(path, progress)
         facts = {"data": str(path), "covered": "all" if checked else "none", "signature": "none"}
-        without = "has no checksums, and its values are in range; convert it again to add them"
+        without = "has no checksums; no value is infinite. Convert it again to add checksums"
         text = "the checksums of all its blocks are right" if checked else without
     print_facts(facts, f"{path}: {text}", as_json=json)

@@ -173,7 +173,7 @@ def _facts_table(facts: Mapping[str, Any]) -> Table:
         "recipe": facts["recipe"],
         "objective": format_objective(facts["objective"]),
         "settings": ", ".join(f"{name}={value}" for name, value in settings.items()),
-        "kept": ", ".join(f"{name}: {_value(value)}" for name, value in facts["size"].items()),
+        "size": ", ".join(f"{name}: {_value(value)}" for name, value in facts["size"].items()),
         "features": f"{facts['features']['count']:,}" if facts["features"] else None,
         "trained on": _describe_part(training.get("train")),
         "validated on": _describe_part(training.get("validation")),

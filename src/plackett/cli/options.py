@@ -198,8 +198,16 @@ class SystemOptions:
 
     panel: ClassVar[str] = "Models"
 
-    models: Annotated[str, "Recipes, separated by commas; an unknown name lists all recipes."]
-    preset: Annotated[str | None, "Settings of a paper's experiment, for the recipes that have them."] = None
+    models: Annotated[
+        str,
+        "Recipes (plackett recipes lists them), paths of saved models, and files with one score per row, separated by "
+        "commas.",
+    ]
+    preset: Annotated[
+        str | None,
+        "Settings of a paper's experiment, such as C-web30k, for the recipes that have them; plackett recipes lists "
+        "them.",
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -225,9 +233,14 @@ class TrialOptions:
 
     panel: ClassVar[str] = "Running trials"
 
-    jobs: Annotated[int, typer.Option(min=1, help="Number of trials that run at the same time, one core each.")] = 1
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Number of trials that run at the same time; not with --cluster.")
+    ] = 1
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads of each trial.  \\[default: all; 1 with --jobs]")
+        int | None,
+        typer.Option(
+            min=1, help="Threads of each trial; with --cluster, its address sets them.  \\[default: all; 1 with --jobs]"
+        ),
     ] = None
     cluster: Annotated[
         str | None,
@@ -235,12 +248,26 @@ class TrialOptions:
         'such as "auto?workers=8&threads=4".  [default: no cluster]',
     ] = None
 
-    def find_cores(self) -> tuple[Cluster | None, dict[str, Any]]:
+    def find_parallelism(self) -> tuple[Cluster | None, dict[str, Any]]:
         """Return the cluster, and the numbers of parallel trials and of threads per trial as keyword arguments."""
-        cluster = find_cluster(self.cluster)
+        if self.cluster is not None and self.threads is not None:
+            raise UsageError(
+                f"--threads {self.threads} has no effect with --cluster; leave it out, or set the threads in the "
+                f'address, such as "auto?threads={self.threads}".'
+            )
+        cluster = self.find_cluster()
         if cluster is None:
             return None, {"jobs": self.jobs, "threads": self.threads}
         return cluster, {"jobs": cluster.local_workers, "threads": cluster.threads}
+
+    def find_cluster(self) -> Cluster | None:
+        """Return the cluster; raise UsageError if ``--jobs`` is given as well."""
+        if self.cluster is not None and self.jobs > 1:
+            raise UsageError(
+                f"--jobs {self.jobs} has no effect with --cluster; leave it out, or set the number of workers in the "
+                f'address, such as "local:{self.jobs}" or "auto?workers={self.jobs}".'
+            )
+        return find_cluster(self.cluster)
 
 
 ClusterOption = get_type_hints(TrialOptions, include_extras=True)["cluster"]
@@ -288,8 +315,8 @@ def name_model_features(ranker: Ranker | None) -> Iterator[None]:
             raise
         limit = f"the {ranker.n_features_} features of the model"
         message = Message(*(limit if _is_width(part) else part for part in parts))
-        place = {"path": error.path, "line": error.line, "column": error.column}
-        raise FeatureMismatch(message, **place) from error  # type: ignore[arg-type]
+        location = {"path": error.path, "line": error.line, "column": error.column}
+        raise FeatureMismatch(message, **location) from error  # type: ignore[arg-type]
 
 
 def _is_width(part: str | Parameter) -> bool:

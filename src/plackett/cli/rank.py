@@ -53,14 +53,17 @@ def rank(
         ),
     ],
     reading: RankDataOptions,
-    out: Annotated[Path | None, f"File to write; its suffix selects the format: {_FORMATS}.  [default: print]"] = None,
+    out: Annotated[
+        Path | None,
+        f"File to write; its suffix selects the format: {_FORMATS}. With --cluster a folder.  [default: print]",
+    ] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Keep only this many documents of each list.")] = None,
     cluster: ClusterOption = None,
     json: Json = False,
 ) -> None:
     """Score documents with a model: rankings, best document first, or scores row by row."""
-    place = find_cluster(cluster)
-    if out is not None and place is None:
+    ray_cluster = find_cluster(cluster)
+    if out is not None and ray_cluster is None:
         check_suffix(out, top)
     ranker = load(model)
     files = find_files(find_test_set(data))
@@ -69,8 +72,8 @@ def rank(
     if files.format in ("letor", "mapped"):  # they always have labels
         reading = replace(reading, label="label")
     parts = _score(ranker, files, reading)
-    if place is not None:
-        facts = rank_shards(model, files, out, top=top, options=reading.read_options(), cluster=place)
+    if ray_cluster is not None:
+        facts = rank_shards(model, files, out, top=top, options=reading.read_options(), cluster=ray_cluster)
     elif out is None:
         with limit:
             print_rankings(parts, top, as_json=json)

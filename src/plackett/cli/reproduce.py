@@ -43,7 +43,10 @@ def reproduce(
         bool, typer.Option("--list", help="List tables and figures, their data and expected time.")
     ] = False,
     trials: Annotated[
-        int | None, typer.Option(min=2, help="Number of repetitions.  \\[default: that of the paper]")
+        int | None,
+        typer.Option(
+            min=2, help="Number of trials of each system, over seeds or splits.  \\[default: that of the paper]"
+        ),
     ] = None,
     models: Annotated[str | None, "Only these systems, by their names in the tables, separated by commas."] = None,
     settings: Settings = None,
@@ -62,12 +65,12 @@ def reproduce(
         raise UsageError(f"give the letter of a paper ({', '.join(papers.PAPERS)}), or --list to see what there is.")
     budget = papers.Budget(quick, trials, parse_settings(settings), seed, tuple(split_names(models or "")))
     named = tuple(split_names(on or ""))
-    cluster, cores = running.find_cores()
+    cluster, parallelism = running.find_parallelism()
     if listed:
         payload = []
         for one in list(papers.PAPERS.values()) if paper is None else [papers.paper(paper)]:
             datasets = papers.PaperDatasets(one, budget, data, console.byte_progress, named)
-            payload += _print_items(datasets, _select_items(one, table or [], figure or []), cores, json)
+            payload += _print_items(datasets, _select_items(one, table or [], figure or []), parallelism, json)
         if json:
             console.print_json(payload)
         return
@@ -81,10 +84,12 @@ def reproduce(
     names = ", ".join(planned.item.name for planned in plan.items)
     for line in (f"paper {plan.paper.letter}: {names}", *(f"- {note}" for note in plan.caveats())):
         console.ERR.print(line, soft_wrap=True)
-    place = store or str(folder / "runs.db")
-    with console.trial_progress(list(plan.plans()), place, cores, "") as (runs, progress):
+    store_url = store or str(folder / "runs.db")
+    with console.trial_progress(list(plan.plans()), store_url, parallelism, "") as (runs, progress):
         report = console.with_time_left(progress)
-        result = papers.run_reproduction(plan, store=runs, scratch=folder, progress=report, cluster=cluster, **cores)
+        result = papers.run_reproduction(
+            plan, store=runs, scratch=folder, progress=report, cluster=cluster, **parallelism
+        )
     _print_result(result, folder, json)
 
 
@@ -94,11 +99,11 @@ def _select_items(paper: papers.Paper, tables: Sequence[int], figures: Sequence[
 
 
 def _print_items(
-    datasets: papers.PaperDatasets, items: Sequence[papers.PaperItem], cores: dict[str, Any], json: bool
+    datasets: papers.PaperDatasets, items: Sequence[papers.PaperItem], parallelism: dict[str, Any], json: bool
 ) -> list[dict[str, Any]]:
     """Print the items of a paper, or return them for JSON."""
     with console.step_progress() as progress:
-        listed = papers.list_items(datasets, items, progress=progress, **cores)
+        listed = papers.list_items(datasets, items, progress=progress, **parallelism)
     paper = datasets.paper
     if json:
         return [

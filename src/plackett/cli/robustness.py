@@ -20,11 +20,24 @@ def robustness(
     systems: options.SystemOptions,
     running: options.TrialOptions,
     reading: options.DataOptions,
-    perturb: Annotated[str, "Kinds of noise, separated by commas: negatives, labels, clicks."] = "negatives,labels",
-    levels: Annotated[str | None, "Noise levels, separated by commas.  [default: those of Bruch 2021]"] = None,
-    trials: Annotated[int, typer.Option(min=2, help="Number of random 60/20/20 splits at each level.")] = 10,
+    perturb: Annotated[
+        str,
+        "Kinds of noise, separated by commas: negatives (sampled negatives), labels (perturbed labels), clicks "
+        "(simulated clicks).",
+    ] = "negatives,labels",
+    levels: Annotated[
+        str | None, "Noise levels, separated by commas.  [default: those of each kind: 0 to 1, for clicks 0.05 to 0.25]"
+    ] = None,
+    trials: Annotated[
+        int, typer.Option(min=2, help="Number of trials at each level, each on a random 60/20/20 split.")
+    ] = 10,
     metrics: Annotated[
-        str, typer.Option("--metric", help="Metrics to report, separated by commas; the first also selects the models.")
+        str,
+        typer.Option(
+            "--metric",
+            help="Metrics to report on the test lists, separated by commas; the first is also the one for early "
+            "stopping and model selection.",
+        ),
     ] = "ndcg@5",
     baseline: options.Baseline = None,
     out: Annotated[Path, "Folder for the report, tables, figures and finished trials."] = Path("robustness"),
@@ -53,13 +66,13 @@ def robustness(
         )
         for name, kind in kinds.items()
     }
-    cluster, cores = running.find_cores()
+    cluster, parallelism = running.find_parallelism()
     all_plans = list(plans.values())
     text = f": {len(rankers)} systems under {'; '.join(str(plan.protocol) for plan in all_plans)}"
-    with console.trial_progress(all_plans, store or str(out / "runs.db"), cores, text) as (runs, progress):
+    with console.trial_progress(all_plans, store or str(out / "runs.db"), parallelism, text) as (runs, progress):
         for plan in all_plans:
             report = console.with_time_left(progress)
-            run_trials(plan, store=runs, scratch=out, progress=report, cluster=cluster, **cores)
+            run_trials(plan, store=runs, scratch=out, progress=report, cluster=cluster, **parallelism)
         results = [(name, plan, read_curves(plan, store=runs)) for name, plan in plans.items()]
     files = write_robustness(results, out, command=console.this_command())
     if json:

@@ -17,13 +17,17 @@ from plackett.models import CrossFit, Ranker, recipe
 from plackett.models.artifact import check_save_path
 from plackett.models.recipes.search_spaces import with_settings
 
+_TRAINED_ON = "validation (learnt from)"  # a key of the JSON
+
 
 def train(
     data: options.DataPaths,
     out: Annotated[Path, "Folder of the model, for example model.plackett."],
     reading: options.DataOptions,
-    model: Annotated[str, "Recipe to train; an unknown name lists all recipes."] = "e-lambdaloss-mart",
-    preset: Annotated[str | None, "Settings of a paper's experiment, for example C-web30k."] = None,
+    model: Annotated[str, "Recipe to train; plackett recipes lists them."] = "e-lambdaloss-mart",
+    preset: Annotated[
+        str | None, "Settings of a paper's experiment, such as C-web30k; plackett recipes lists them."
+    ] = None,
     settings: options.Settings = None,
     validation: options.Validation = None,
     validation_share: Annotated[
@@ -35,7 +39,9 @@ def train(
         ),
     ] = None,
     metric: Annotated[
-        str, "Metric for early stopping and model selection. With several, separated by commas, later ones break ties."
+        str,
+        "Metric for early stopping and model selection, also printed at the end. With several, separated by commas, "
+        "later ones break ties.",
     ] = "ndcg@10",
     crossfit: Annotated[
         int | None, typer.Option(min=2, help="Train this many models on rotating parts of the lists and average them.")
@@ -53,7 +59,7 @@ def train(
         read_key(sign_key)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise UsageError("--out and --checkpoint name the same folder; choose two folders.")
-    place = options.find_cluster(cluster)
+    ray_cluster = options.find_cluster(cluster)
     ranker = _build_ranker(model, preset, options.parse_settings(settings), seed, threads, crossfit)
     training_data, validation_data, _ = reading.open_parts(data, validation)
     if validation_share is not None and (validation_data is not None or crossfit is not None):
@@ -64,11 +70,11 @@ def train(
         training_data, validation_data = _hold_out(training_data, share, seed)
     begin = time.perf_counter()
     with explain_interrupt(partial(_describe_checkpoint, checkpoint)), step_progress() as progress:
-        ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=place)
+        ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=ray_cluster)
     seconds = time.perf_counter() - begin
     ranker.save(out, sign_key=sign_key)
     # The members of a cross-fit also learn from the validation lists, so this estimate is too optimistic.
-    role = "validation" if crossfit is None else "validation (learnt from)"
+    role = "validation" if crossfit is None else _TRAINED_ON
     means = {
         part: evaluate(ranker.predict(lists), lists, metric)
         for part, lists in (("train", training_data), (role, validation_data))
@@ -115,7 +121,8 @@ def _print_result(out: Path, ranker: Ranker, means: dict[str, dict[str, float]],
     if json:
         print_json(facts | {"training": ranker.training_, "metrics": means, "seconds": seconds})
         return
-    for part, values in means.items():
+    for role, values in means.items():
+        part = "validation (also trained on)" if role == _TRAINED_ON else role
         text = ", ".join(f"{name} {mean:.4f}" for name, mean in values.items())
         print_text(f"{part:<11} {text}")
     print_text(f"{out}: {ranker.summary()}, {seconds:.1f} s")

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from plackett.base.errors import UsageError, require
 from plackett.cli.console import OUT, bar_table, explain_interrupt, print_json, print_text, step_progress
-from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, find_cluster, parse_settings
+from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, parse_settings
 from plackett.experiments import tuning
 from plackett.experiments.mlflow import check_uri, log_tuning
 from plackett.experiments.protocols import DataSource
@@ -28,9 +28,13 @@ def tune(
     reading: DataOptions,
     running: TrialOptions,
     data: Annotated[list[Path] | None, typer.Argument(help="Training data: a data set, or a folder of folds.")] = None,
-    model: Annotated[str | None, "Recipe to tune; an unknown name lists all recipes."] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Number of settings to try.")] = 50,
-    metric: Annotated[str, "Metric to maximize on the validation lists."] = "ndcg@10",
+    model: Annotated[str | None, "Recipe to tune; plackett recipes lists them."] = None,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Number of trials; each fits and measures the model with other settings.")
+    ] = 50,
+    metric: Annotated[
+        str, "Metric to maximize on the validation lists; it also stops fits early and is reported."
+    ] = "ndcg@10",
     out: Annotated[Path | None, "Folder for a model fitted with the best settings."] = None,
     space: Annotated[
         list[str] | None,
@@ -41,7 +45,9 @@ def tune(
         list[str] | None,
         typer.Option("--set", help="Fix a setting instead of searching it: --set leaves=31. May be repeated."),
     ] = None,
-    preset: Annotated[str | None, "Start from the settings of a paper's experiment."] = None,
+    preset: Annotated[
+        str | None, "Start from the settings of a paper's experiment, such as C-web30k; plackett recipes lists them."
+    ] = None,
     validation: Annotated[list[Path] | None, "Validation data to select on. Repeatable."] = None,
     validation_share: Annotated[
         float,
@@ -72,7 +78,7 @@ def tune(
     if out is not None:
         check_save_path(out)
     check_uri(mlflow)
-    cluster = find_cluster(running.cluster)
+    cluster = running.find_cluster()
     require("optuna", "sqlalchemy")
     plan = tuning.plan_search(
         model,
@@ -91,8 +97,8 @@ def tune(
     else:
         source = reading.open_source(data)
     begin = time.perf_counter()
-    cores = {"jobs": running.jobs, "threads": running.threads, "cluster": cluster}
-    result = _run(plan, source, store, trials, cores, refit=out is not None)
+    parallelism = {"jobs": running.jobs, "threads": running.threads, "cluster": cluster}
+    result = _run(plan, source, store, trials, parallelism, refit=out is not None)
     seconds = time.perf_counter() - begin
     if out is not None and result.ranker is not None:
         result.ranker.save(out)
@@ -105,7 +111,7 @@ def tune(
 
 
 def _run(
-    plan: tuning.SearchPlan, source: DataSource, store: str, trials: int, cores: dict[str, Any], *, refit: bool
+    plan: tuning.SearchPlan, source: DataSource, store: str, trials: int, parallelism: dict[str, Any], *, refit: bool
 ) -> tuning.TuneResult:
     with ExitStack() as stack:
         # Scratch files go next to the store, where there is room for the data.
@@ -118,7 +124,7 @@ def _run(
         stack.enter_context(explain_interrupt(lambda: kept))
         progress = stack.enter_context(step_progress())
         return tuning.run_search(
-            plan, source, store=store, scratch=scratch, trials=trials, refit=refit, progress=progress, **cores
+            plan, source, store=store, scratch=scratch, trials=trials, refit=refit, progress=progress, **parallelism
         )
 
 
@@ -143,8 +149,8 @@ def _print_result(result: tuning.TuneResult, source: DataSource, data: Path, out
     counts = result.to_dict()["counts"]
     states = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     OUT.print(
-        f"{len(result.trials)} trials ({states}), {result.ran} run now, {seconds:.0f} s; {result.plan.judge} on "
-        f"validation lists{mean}: too optimistic, because it selected the settings"
+        f"{len(result.trials)} trials ({states}), {result.ran} run now, {seconds:.0f} s; "
+        f"{result.plan.selection_metric} on validation lists{mean}: too optimistic, because it selected the settings"
     )
     if result.best is None:
         print_text("No trial was better than the recipe's default settings.")
@@ -169,7 +175,7 @@ def _trials_table(result: tuning.TuneResult) -> Table:
     values = [f"{trial.value:.4f}" for trial in best]
     if values and result.settings:
         values[0] = f"[bold]{values[0]}[/]"
-    table.add_row(result.plan.judge, *values, f"{result.recipe_value:.4f}")
+    table.add_row(result.plan.selection_metric, *values, f"{result.recipe_value:.4f}")
     for name in result.plan.space:
         cells = (_format_setting(trial.settings[name]) for trial in best)
         table.add_row(name, *cells, _format_default(result, name))

@@ -59,15 +59,15 @@ def warmup(
 
     folder = cache_folder()
     if folder is None or not is_writable(folder):
-        place = "there is no folder for" if folder is None else f"{folder} cannot be written:"
-        raise UsageError(f"{place} the cache of compiled kernels; set NUMBA_CACHE_DIR to a writable folder.")
+        reason = "there is no folder for" if folder is None else f"{folder} cannot be written:"
+        raise UsageError(f"{reason} the cache of compiled kernels; set NUMBA_CACHE_DIR to a writable folder.")
     start = time.perf_counter()
     names = list_tasks()
     with tempfile.TemporaryDirectory() as data:
-        kernels = run_task("prepare", data)
+        kernels = run_warmup_task("prepare", data)
         workers = min(jobs or os.cpu_count() or 1, len(names))
         with step_progress() as progress, ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-            pending = [pool.submit(run_task, name, data) for name in names]
+            pending = [pool.submit(run_warmup_task, name, data) for name in names]
             for done, future in enumerate(as_completed(pending)):
                 kernels += future.result()
                 progress("compiling kernels", done + 1, len(pending))
@@ -87,7 +87,7 @@ def list_tasks() -> list[str]:
     return installed + [f"objective {kind.name}" for kind in OBJECTIVES]
 
 
-def run_task(name: str, data: str) -> int:
+def run_warmup_task(name: str, data: str) -> int:
     """Run one task in this process; returns how many kernels it compiled."""
     from plackett.base.compilation_notice import set_notice
     from plackett.data import canonical

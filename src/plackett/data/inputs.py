@@ -186,8 +186,8 @@ def check_features(
         else "features must be finite float32 numbers (up to 3.4e38)"
     )
     name = f"{column + 1} (counted from 1)" if names is None else repr(names[column])
-    place = f"row {first_row + row} (counted from 0): feature {name} is {value}; "
-    raise DataError(Message(place, remedy, "."))
+    where = f"row {first_row + row} (counted from 0): feature {name} is {value}; "
+    raise DataError(Message(where, remedy, "."))
 
 
 def as_labels(labels: Any, n_docs: int, *, first_row: int = 0) -> Labels:
@@ -209,8 +209,8 @@ def as_document_weights(weights: Any, n_docs: int, *, first_row: int = 0) -> NDA
     result = _as_floats(as_column(weights), n_docs, np.float64, "document_weights")
     row = _first_not_weight(result)
     if row is not None:
-        place = f"row {first_row + row} (counted from 0)"
-        raise DataError(f"{place}: document weight {result[row]}; weights are finite and not negative.")
+        where = f"row {first_row + row} (counted from 0)"
+        raise DataError(f"{where}: document weight {result[row]}; weights are finite and not negative.")
     return result.copy()
 
 

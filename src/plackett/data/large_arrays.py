@@ -89,7 +89,7 @@ def scratch_array(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDA
         return np.empty(shape, dtype)  # an empty file cannot be mapped
     with open_scratch(folder, n_bytes) as file:
         # Reserve space now: a write to a mapped file on a full disk would kill the process.
-        with explain_no_space(file, n_bytes):
+        with explain_write_error(file, n_bytes):
             if sys.platform == "linux":
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
             else:
@@ -117,14 +117,14 @@ def open_scratch(folder: Path, n_bytes: int | None = None) -> BinaryIO:
 
 
 @contextmanager
-def explain_no_space(file: BinaryIO, n_bytes: int | None = None) -> Iterator[None]:
-    """Make errors of a full disk say how large a scratch file is, and what to do."""
+def explain_write_error(file: BinaryIO, n_bytes: int | None = None) -> Iterator[None]:
+    """Make errors of writing a scratch file, such as a full disk, say how large it is, and what to do."""
     try:
         yield
     except OSError as error:
         size = os.fstat(file.fileno()).st_size if n_bytes is None else n_bytes
         raise DataError(
-            f"no space for a scratch file of {format_bytes(size)}: {error.strerror}; free some, "
+            f"a scratch file of {format_bytes(size)} cannot be written: {error.strerror}; free some space, "
             f"or set the environment variable {SCRATCH_VARIABLE} to another folder.",
             path=str(Path(file.name).parent),
         ) from error
@@ -190,8 +190,8 @@ def sum_blocks(path: Path) -> list[int]:
     return sums
 
 
-def expect(array: NDArray[Any], path: Path, sums: Sequence[int] | None, *, allow_nan: bool) -> None:
-    """Check a mapped array before it is first used: see :func:`check_before_use`."""
+def check_on_first_use(array: NDArray[Any], path: Path, sums: Sequence[int] | None, *, allow_nan: bool) -> None:
+    """Register a mapped array, so that :func:`check_before_use` checks it once."""
     mapping = find_mmap(array)
     if mapping is not None:
         _unchecked[mapping] = _Check(path, sums, allow_nan)
@@ -200,8 +200,8 @@ def expect(array: NDArray[Any], path: Path, sums: Sequence[int] | None, *, allow
 def check_before_use(array: Any, progress: Callable[[int, int], object] | None = None) -> bool:
     """Check an array if it is mapped from a data set on disk and not checked yet.
 
-    Returns whether there are checksums; without them, only NaN and infinities are found. The call is
-    free for an array in memory or one that was already checked.
+    Returns False if the array was checked without checksums, which finds only NaN and infinities. The call is free for
+    an array in memory or one that was already checked, and returns True.
     """
     mapping = find_mmap(array) if isinstance(array, np.ndarray) else None
     with _lock:

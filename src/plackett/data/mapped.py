@@ -27,7 +27,7 @@ from plackett.base.ragged import Rows, as_offsets, factorize, list_of_document, 
 from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
 from plackett.data.dataset import Dataset
 from plackett.data.inputs import Categories, Missing, as_labels, check_names, read_categories
-from plackett.data.large_arrays import CHECKSUM_BYTES, check_before_use, expect, release_pages, sum_blocks
+from plackett.data.large_arrays import CHECKSUM_BYTES, check_before_use, check_on_first_use, release_pages, sum_blocks
 
 FORMAT, VERSION = "plackett data", 3
 _SUMMED = 3  # the first version with checksums
@@ -110,7 +110,7 @@ def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
     for name, array in arrays.items():
         sums = manifest.files[name].get("crc32")
         if sums is not None or name == "features":
-            expect(array, _file(path, name), sums, allow_nan=manifest.missing == "nan")
+            check_on_first_use(array, _file(path, name), sums, allow_nan=manifest.missing == "nan")
         if name not in _CHECKED_LATER:
             check_before_use(array)
     with _name_in_errors(path):

@@ -15,7 +15,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, DataFiles, PathLike, PathsLike, ReadOptions, find_files
 from plackett.data.folds import concat
 from plackett.data.inputs import Table
-from plackett.data.large_arrays import explain_no_space, map_scratch, open_scratch, release_pages, scratch_array
+from plackett.data.large_arrays import explain_write_error, map_scratch, open_scratch, release_pages, scratch_array
 from plackett.data.letor.blocks import open_text
 from plackett.data.letor.reader import NO_FEATURES, iter_tables, join_columns, refuse_scattered
 from plackett.data.mapped import is_mapped, open_mapped, write_mapped
@@ -164,7 +164,7 @@ def spool_text(
             limits=options,
             progress=progress,
         ):
-            with explain_no_space(file):
+            with explain_write_error(file):
                 file.write(np.asarray(table.features).reshape(-1).data)
                 file.flush()
             parts.append(replace(table, features=np.empty((0, table.n_features), np.float32)))

@@ -168,7 +168,7 @@ class Coordinator(Mailbox):
         reduction.parts[rank] = parts
         if len(reduction.parts) == size:
             ordered = [reduction.parts[worker] for worker in sorted(reduction.parts)]
-            reduction.result = combine_arrays(ordered, how)
+            reduction.result = reduce_arrays(ordered, how)
             # Also removes the reductions that workers of earlier attempts left unfinished.
             for old in [k for k in self._reductions if k[0] != key[0] or k[1] <= key[1]]:
                 del self._reductions[old]
@@ -177,7 +177,7 @@ class Coordinator(Mailbox):
         return reduction.result
 
 
-def combine_arrays(parts: list[list[Any]], how: Reduction) -> list[Any]:
+def reduce_arrays(parts: list[list[Any]], how: Reduction) -> list[Any]:
     """Combine what all workers sent, in the order of their ranks.
 
     ``"gather"`` returns the parts unchanged, ``"sum"`` adds arrays. For ``"mean"`` each worker passes the weights of

@@ -9,6 +9,8 @@ Messages are pickled with Ray's cloudpickle, so objectives and modules that are 
 script can be sent to other machines.
 
 Only the driver process is connected to Ray; the user's process uses only Ray's cloudpickle.
+
+It has nothing to do with :mod:`plackett.objectives.driver`, the compiled loop over lists.
 """
 
 from __future__ import annotations

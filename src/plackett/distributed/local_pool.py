@@ -98,7 +98,7 @@ class LocalPool(Closing):
 
     def _settle(self, worker: int, title: str, result: Future[Any], call: Future[Any]) -> None:
         """Pass the outcome of a call on, with warnings and errors as in one process."""
-        self._idle.append(worker)  # also if it died: the pool is closed after an error
+        self._idle.append(worker)  # also if it died: after an error the pool is canceled or closed
         error = call.exception()
         if error is None:
             status, content, texts = call.result()

@@ -215,7 +215,7 @@ class _TaskServer:
     last_alive: float = 0.0
     """When the user's process was last told that the driver is alive."""
     waiting_since: float = 0.0
-    """The time since which tasks wait and no worker has begun one; 0: no such wait."""
+    """When tasks began to wait with no worker running any; 0 if a worker runs one, or none waits."""
 
     def __post_init__(self) -> None:
         import ray

@@ -183,7 +183,7 @@ def run_trials(
     ``scratch`` is a folder in which the data may be written for several processes to share.
     """
     where = None if cluster is None else as_cluster(cluster)
-    cores = threads_per_trial(jobs, threads) if where is None else where.threads
+    trial_threads = threads_per_trial(jobs, threads) if where is None else where.threads
     # Two systems with the same settings are one trial under two names.
     by_digest = {trial.identity.digest: trial for trial in plan.trials}
     store.release_dead()
@@ -191,7 +191,7 @@ def run_trials(
     pending = [trial for digest, trial in by_digest.items() if digest not in done]
     if not pending:
         return 0
-    settings = TrialSettings(plan.protocol, plan.metrics, plan.select, cores, plan.functions)
+    settings = TrialSettings(plan.protocol, plan.metrics, plan.select, trial_threads, plan.functions)
     runner: Runner
     if where is not None:
         runner = ClusterRunner(plan.source, settings, where)

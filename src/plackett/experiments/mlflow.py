@@ -73,7 +73,7 @@ def log_comparison(
         log.metrics(child, entry.means | p_values | {"seconds": entry.seconds})
         curves = compared.results.curves.get(entry.name, {})
         curve = next(iter(curves.values()), ())
-        log.curve(child, f"validation {plan.judge}", curve)
+        log.curve(child, f"validation {plan.selection_metric}", curve)
         log.end(child)
     best = board.entries[0]
     log.metrics(run, {f"best {board.primary}": best.means[board.primary]})
@@ -104,13 +104,13 @@ def log_tuning(
     log.parameters(run, {"data": name, "recipe": plan.name, "metric": plan.metric})
     log.parameters(run, {"pruner": plan.pruner, "trials": len(result.trials), "seed": plan.seed})
     log.parameters(run, {f"best {key}": value for key, value in result.settings.items()})
-    log.metrics(run, {plan.judge: result.value, f"recipe {plan.judge}": result.recipe_value})
+    log.metrics(run, {plan.selection_metric: result.value, f"recipe {plan.selection_metric}": result.recipe_value})
     log.metrics(run, {f"importance {key}": share for key, share in result.importance.items()})
     for trial in result.trials:
         child = log.start(f"trial {trial.number + 1}", parent=run, tags={"state": trial.state})
         log.parameters(child, trial.settings)
         if trial.value is not None:
-            log.metrics(child, {plan.judge: trial.value})
+            log.metrics(child, {plan.selection_metric: trial.value})
         log.metrics(child, {"seconds": trial.seconds})
         log.end(child, "FAILED" if trial.state == "failed" else "FINISHED")
     with TemporaryDirectory() as folder:
@@ -129,9 +129,9 @@ class _Log:
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient
 
-        place, artifacts = _tracking_uri(os.fspath(uri))
+        tracking_uri, artifacts = _tracking_uri(os.fspath(uri))
         try:
-            self._client = MlflowClient(tracking_uri=place)
+            self._client = MlflowClient(tracking_uri=tracking_uri)
             known = self._client.get_experiment_by_name(experiment)
             self._experiment = (
                 self._client.create_experiment(experiment, artifacts) if known is None else known.experiment_id

@@ -34,7 +34,7 @@ class Noise(ABC):
     validation: ClassVar[bool] = False  # whether validation lists get the noise too; test lists never do
 
     def apply(self, train: Dataset, *, level: float, seed: int) -> Dataset:
-        """Training lists with noise; at level 0 they are returned as they are."""
+        """Training or validation lists with noise; at level 0 they are returned as they are."""
         if not 0 <= level < np.inf:
             raise UsageError(f"a level of noise must not be negative, got {level}.")
         if level == 0:
@@ -44,18 +44,18 @@ class Noise(ABC):
         return self._apply(train, level, rng)
 
     @abstractmethod
-    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
-        """Training lists with noise at a level above 0."""
+    def _apply(self, data: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+        """Lists with noise at a level above 0; raises UsageError for a level that has no meaning."""
 
 
-def documents_per_list(train: Dataset, level: float) -> NDArray[np.int64]:
+def documents_per_list(data: Dataset, level: float) -> NDArray[np.int64]:
     """For each list, ``level`` times its number of documents, rounded (halves up)."""
-    return np.floor(level * train.list_sizes + 0.5).astype(np.int64)
+    return np.floor(level * data.list_sizes + 0.5).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Augmentation(Noise):
-    """Adds documents of other queries as irrelevant ones (Bruch 2021, section 5.4).
+    """Sampled negatives: adds documents of other queries as irrelevant ones (Bruch 2021, section 5.4).
 
     A list of m documents gets round(level m) more. Each is drawn by choosing another training list,
     all with the same probability, and then one of its documents; its label is 0.
@@ -64,34 +64,34 @@ class Augmentation(Noise):
     name: ClassVar[str] = "sampled negatives"
     unit: ClassVar[str] = "documents added, as a share of the list"
 
-    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
-        train = train.canonical()  # draws do not depend on the order of the rows
-        if train.n_lists < 2:
+    def _apply(self, data: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+        data = data.canonical()  # draws do not depend on the order of the rows
+        if data.n_lists < 2:
             raise DataError("documents of other lists cannot be added: there is only one list.")
-        lists = np.repeat(np.arange(train.n_lists), documents_per_list(train, level))
-        others = rng.integers(train.n_lists - 1, size=len(lists))
+        lists = np.repeat(np.arange(data.n_lists), documents_per_list(data, level))
+        others = rng.integers(data.n_lists - 1, size=len(lists))
         others += others >= lists  # any list but this one
-        sizes = np.diff(train.offsets)[others]
-        drawn = train.offsets[others] + np.floor(rng.random(len(lists)) * sizes).astype(np.int64)
-        rows = np.concatenate([np.arange(train.n_docs), drawn])
-        if train.positions is not None:
+        sizes = np.diff(data.offsets)[others]
+        drawn = data.offsets[others] + np.floor(rng.random(len(lists)) * sizes).astype(np.int64)
+        rows = np.concatenate([np.arange(data.n_docs), drawn])
+        if data.positions is not None:
             raise DataError("documents of other lists cannot be added to clicks: they were shown at no position.")
-        weights, document_weights = train.weights, train.document_weights
+        weights, document_weights = data.weights, data.document_weights
         if document_weights is not None:
             document_weights = np.append(document_weights, np.ones(len(drawn)))
         # Lists are identified by position: lists of different parts may share a query id.
-        list_ids = np.concatenate([list_of_document(train.offsets), lists])
+        list_ids = np.concatenate([list_of_document(data.offsets), lists])
         noisy = Dataset.from_arrays(
-            train.features[rows],
-            np.concatenate([train.labels, np.zeros(len(drawn), np.float32)]),
+            data.features[rows],
+            np.concatenate([data.labels, np.zeros(len(drawn), np.float32)]),
             list_ids,
             weights=None if weights is None else dict(enumerate(weights.tolist())),
             document_weights=document_weights,
-            groups=None if train.groups is None else train.groups[list_ids],
-            feature_names=train.feature_names,
+            groups=None if data.groups is None else data.groups[list_ids],
+            feature_names=data.feature_names,
             missing="nan",
         )
-        return noisy if train.categories is None else noisy._replace(order=None, categories=train.categories)
+        return noisy if data.categories is None else noisy._replace(order=None, categories=data.categories)
 
 
 @dataclass(frozen=True)
@@ -117,25 +117,25 @@ class LabelNoise(Noise):
         if not self.probabilities or min(self.probabilities) < 0 or not sum(self.probabilities) > 0:
             raise UsageError(f"probabilities must not be negative, nor all zero, got {self.probabilities}.")
 
-    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+    def _apply(self, data: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         if level > 1:
             raise UsageError(f"the share of labels to replace is at most 1, got {level}.")
-        n_labels = int(train.labels.max()) + 1
-        if np.any(train.labels != np.floor(train.labels)) or n_labels > len(self.probabilities):
+        n_labels = int(data.labels.max()) + 1
+        if np.any(data.labels != np.floor(data.labels)) or n_labels > len(self.probabilities):
             raise DataError(
                 f"label noise draws the labels 0 to {len(self.probabilities) - 1}, but the data "
-                f"have others, up to {train.labels.max():g}; give probabilities for all of them."
+                f"have others, up to {data.labels.max():g}; give probabilities for all of them."
             )
         probabilities = np.asarray(self.probabilities[:n_labels])
         # A random order within each list; the first documents of it are chosen.
-        canonical = train.without_features().canonical()
+        canonical = data.without_features().canonical()
         lists = canonical.list_of_row
-        order = np.lexsort((rng.random(train.n_docs), lists))
-        place = np.arange(train.n_docs) - canonical.offsets[lists]
+        order = np.lexsort((rng.random(data.n_docs), lists))
+        place = np.arange(data.n_docs) - canonical.offsets[lists]
         chosen = order[place < documents_per_list(canonical, level)[lists]]
         labels = canonical.labels.copy()
         labels[chosen] = rng.choice(n_labels, size=len(chosen), p=probabilities / probabilities.sum())
-        return train.with_labels(train.order.restore(labels))
+        return data.with_labels(data.order.restore(labels))
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ class Clicks(Noise):
     Each list is shown several times in a random order. The user reads from the top, clicks a document with a
     probability that depends on its label, and stops at the first click. The documents read are one list to learn from:
     label 1 for the clicked document, 0 for the others. Impressions without a click, or with a click on the first
-    document, teach no order and are dropped. The level is the probability of a click on a document of label 0.
+    document, teach no order and are dropped. The level is the probability of a click on a document of label 0; at level
+    0 nothing is simulated, and the lists keep their judged labels.
 
     Parameters
     ----------
@@ -168,17 +169,17 @@ class Clicks(Noise):
             raise UsageError(f"impressions must be at least 1, got {self.impressions}.")
         CascadeModel(self.clicks)  # checks the probabilities
 
-    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+    def _apply(self, data: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         if level > 1:
             raise UsageError(f"the probability of a click is at most 1, got {level}.")
         log = simulate(
-            train,
+            data,
             CascadeModel(self.clicks).with_noise(level),
             impressions=self.impressions,
             seed=int(rng.integers(2**63)),
             log="examined",
         )
-        return Dataset.from_clicks(log, train)
+        return Dataset.from_clicks(log, data)
 
 
 @dataclass(frozen=True)
@@ -235,13 +236,13 @@ class NoiseProtocol(Protocol):
         name = f"{split.name}, {self.noise.name} {level:.0%}"
         return replace(split, name=name, division=f"{split.division}; {change}", index=index)
 
-    def load(self, source: DataSource, part: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         clean = self.protocol.splits(source)
-        level = self.levels[part.index // len(clean)]
-        data = self.protocol.load(source, clean[part.index % len(clean)])
+        level = self.levels[split.index // len(clean)]
+        data = self.protocol.load(source, clean[split.index % len(clean)])
         parts = ("train", "validation") if self.noise.validation else ("train",)
         return replace(
-            data, **{name: self.noise.apply(getattr(data, name), level=level, seed=part.seed) for name in parts}
+            data, **{name: self.noise.apply(getattr(data, name), level=level, seed=split.seed) for name in parts}
         )
 
     def __str__(self) -> str:

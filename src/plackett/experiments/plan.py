@@ -62,7 +62,7 @@ class Plan:
     """The metrics that Python functions compute, for processes in which they are not defined."""
 
     @property
-    def judge(self) -> str:
+    def selection_metric(self) -> str:
         """The first of the metrics that select models."""
         return self.select.split(",")[0]
 
@@ -184,7 +184,7 @@ _PARALLEL = 0.7  # share of a step that runs on all threads
 
 def forecast(*plans: Plan, store: RunStore, jobs: int = 1, threads: int | None = None) -> Forecast:
     """Forecast the time of the trials that are not in the store; those that plans share count once."""
-    cores = threads_per_trial(jobs, threads)
+    trial_threads = threads_per_trial(jobs, threads)
     seen: set[str] = set()
     finished, seconds = 0, 0.0
     for plan in plans:
@@ -198,7 +198,9 @@ def forecast(*plans: Plan, store: RunStore, jobs: int = 1, threads: int | None =
             missing = len((digests & new.keys()) - times.keys())
             if missing:
                 size = plan.source.training_size
-                mean = sum(known) / len(known) if known else estimate_seconds(system.ranker, *size, threads=cores)
+                mean = (
+                    sum(known) / len(known) if known else estimate_seconds(system.ranker, *size, threads=trial_threads)
+                )
                 seconds += missing * mean
     return Forecast(len(seen), finished, seconds / jobs)
 

@@ -23,7 +23,7 @@ import numpy as np
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Values
 from plackett.data import Dataset, fingerprint
-from plackett.data.folds import Fold, join_folds, shuffle_lists, split
+from plackett.data.folds import Fold, join_folds, shuffle_lists, split as split_lists
 from plackett.data.large_arrays import check_before_use
 from plackett.experiments.significance import resampled_t_test
 
@@ -141,7 +141,7 @@ class Protocol(ABC):
         """The splits, without making their data."""
 
     @abstractmethod
-    def load(self, source: DataSource, part: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         """Make the data of a split; the result depends on the arguments alone."""
 
 
@@ -156,7 +156,7 @@ def _load_fold(fold: Fold, seed: int) -> SplitData:
     """The parts of a fold; without validation lists, some of the training lists are used."""
     if fold.validation is not None:
         return SplitData(fold.train, fold.validation, fold.test)
-    train, validation = split(fold.train, (1 - VALIDATION_SHARE, VALIDATION_SHARE), seed=seed)
+    train, validation = split_lists(fold.train, (1 - VALIDATION_SHARE, VALIDATION_SHARE), seed=seed)
     return SplitData(train, validation, fold.test)
 
 
@@ -204,16 +204,16 @@ class Folds(Protocol):
             for i, fold in enumerate(source.folds)
         )
 
-    def load(self, source: DataSource, part: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         if self.count is None:
-            return _load_fold(source.folds[part.index], self.seed)
+            return _load_fold(source.folds[split.index], self.seed)
         data = source.pooled
         places, count = shuffle_lists(data, seed=self.seed)
         if count < self.count:
             what = "lists" if data.groups is None else "groups of lists"
             raise DataError(f"{count} {what} cannot be cut into {self.count} folds.")
         places %= self.count
-        test, validation = part.index, (part.index + 1) % self.count
+        test, validation = split.index, (split.index + 1) % self.count
         return SplitData(
             train=data.select(np.flatnonzero((places != test) & (places != validation))),
             validation=data.select(np.flatnonzero(places == validation)),
@@ -234,7 +234,7 @@ def _plan_single(source: DataSource, name: str, seed: int) -> Split:
 
 def _load_single(source: DataSource, seed: int) -> SplitData:
     fold = source.only_fold()
-    return SplitData(*split(source.pooled, SHARES, seed=seed)) if fold is None else _load_fold(fold, seed)
+    return SplitData(*split_lists(source.pooled, SHARES, seed=seed)) if fold is None else _load_fold(fold, seed)
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class Holdout(Protocol):
     def splits(self, source: DataSource) -> tuple[Split, ...]:
         return (_plan_single(source, "holdout", self.seed),)
 
-    def load(self, source: DataSource, part: Split) -> SplitData:  # noqa: ARG002
+    def load(self, source: DataSource, split: Split) -> SplitData:  # noqa: ARG002
         return _load_single(source, self.seed)
 
     def __str__(self) -> str:
@@ -281,7 +281,7 @@ class Seeds(Protocol):
             replace(first, name=f"seed {self.seed + i}", seed=self.seed + i, index=i) for i in range(self.count)
         )
 
-    def load(self, source: DataSource, part: Split) -> SplitData:  # noqa: ARG002
+    def load(self, source: DataSource, split: Split) -> SplitData:  # noqa: ARG002
         return _load_single(source, self.seed)
 
     def __str__(self) -> str:
@@ -317,8 +317,8 @@ class Splits(Protocol):
             Split(f"split {i + 1}", data, _describe_random(self.seed + i), self.seed + i, i) for i in range(self.count)
         )
 
-    def load(self, source: DataSource, part: Split) -> SplitData:
-        return SplitData(*split(source.pooled, SHARES, seed=part.seed))
+    def load(self, source: DataSource, split: Split) -> SplitData:
+        return SplitData(*split_lists(source.pooled, SHARES, seed=split.seed))
 
     def resampled_t_test(self, differences: Values) -> float:
         """p-value of the differences between two systems, one per split, corrected for the overlap of splits."""

@@ -273,7 +273,7 @@ def read_results(plan: Plan, store: RunStore) -> ComparisonResults:
     curves: dict[str, dict[str, Sequence[float]]] = {}
     for name in systems:
         for trial_name, outcome in zip(names, outcomes[name], strict=True):
-            curve = outcome.curves.get("validation", {}).get(plan.judge)
+            curve = outcome.curves.get("validation", {}).get(plan.selection_metric)
             if curve:
                 curves.setdefault(name, {})[trial_name] = curve
     importances = {name: [o.importance for o in outcomes[name]] for name in systems}

@@ -90,7 +90,7 @@ class RobustnessCurves:
     alpha: float
     curves: dict[str, tuple[Point, ...]]
     differences: dict[str, tuple[Difference, ...]]  # from the baseline, for the other systems
-    noisy: str = "training lists"  # where the noise is
+    noisy: str = "training lists"  # which lists have the noise, as a text
     slopes: dict[str, Point] = field(default_factory=dict)
     """Change of the metric from level 0 to 1, along the straight line fitted to the levels of a trial."""
     slope_differences: dict[str, Difference] = field(default_factory=dict)  # from the baseline; positive: loses less
@@ -213,7 +213,7 @@ def curve_table(curves: RobustnessCurves, *, caption: str | None = None) -> Text
     note = (
         f"{curves.metric} on clean test lists, noise in {curves.noisy}; means of {curves.trials} trials ± half of the "
         f"95 % interval; level: {curves.unit}. ▲ better, ▼ worse than {curves.baseline}: two-sided paired t-test over "
-        f"trials, level {curves.alpha:g}, not corrected for the number of levels."
+        f"trials, significance at {curves.alpha:g}, not corrected for the number of levels."
     )
     if curves.slope_differences:
         slopes = [f"{name} {d.mean:+.4f} (p {d.corrected:.2g})" for name, d in curves.slope_differences.items()]

@@ -131,15 +131,15 @@ def share(source: DataSource, folder: Path) -> Path:
             paths[id(data)] = write_shared(data, folder / f"data-{len(paths)}")
         return paths[id(data)]
 
-    place = folder / "source.pickle"
-    place.write_bytes(pickle.dumps(source.map(write_once)))  # with paths instead of data sets
-    return place
+    path = folder / "source.pickle"
+    path.write_bytes(pickle.dumps(source.map(write_once)))  # with paths instead of data sets
+    return path
 
 
 @cache
-def open_source(place: Path) -> DataSource:
+def open_source(path: Path) -> DataSource:
     """Open what :func:`share` has written; in one process each source is opened once, and kept."""
-    source: DataSource = pickle.loads(place.read_bytes())
+    source: DataSource = pickle.loads(path.read_bytes())
     return source.map(cache(open_shared))
 
 
@@ -152,7 +152,7 @@ class ClusterRunner(Runner):
     def __init__(self, source: DataSource, settings: TrialSettings, cluster: Cluster) -> None:
         super().__init__(settings)
         self._started: list[tuple[Trial, Future[Outcome]]] = []
-        self._pool = TaskPool(cluster, run_task, (source, settings))
+        self._pool = TaskPool(cluster, run_trial_task, (source, settings))
         self.slots = self._pool.slots
 
     def submit(self, trial: Trial) -> Future[Outcome]:
@@ -184,7 +184,7 @@ class ClusterRunner(Runner):
         self._pool.close()
 
 
-def run_task(
+def run_trial_task(
     common: tuple[DataSource, TrialSettings], item: tuple[Ranker, Split], context: TaskContext
 ) -> tuple[Outcome, list[str]]:
     """Run one trial in a task of the cluster; returns the warnings of its solver, too."""

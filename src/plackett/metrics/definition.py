@@ -31,7 +31,7 @@ document gives the ordinary sum.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 from numba import float64, int64
@@ -119,8 +119,8 @@ class MetricSettings:
 OPTIONS = tuple(field.name for field in fields(MetricSettings))
 
 CHOICES = {
-    "gain": ("exp2", "identity"),
-    "discount": ("log2", "letor", "reciprocal"),
+    "gain": get_args(Gain),
+    "discount": get_args(Discount),
     "short": ("truncate", "zero"),
     "ties": ("stable", "expected", "pessimistic", "optimistic", "random", "docid"),
     "rounding": ("none", "float32"),

@@ -222,7 +222,7 @@ def _kernel_values(metrics: Sequence[Metric], lists: ScoredLists) -> list[Values
         ranking, definition, settings = rankings[rule], metric.definition, metric.settings
         empty = np.nan if settings.empty == "drop" else float(settings.empty)
         run_parallel(
-            each_list.compiled,
+            evaluate_lists.compiled,
             len(values),
             definition.function.address,
             (ranking.labels, ranking.ends, ranking.starts, ranking.depth),
@@ -246,7 +246,7 @@ _LISTS = Tuple((LABELS, INTEGERS, LABELS, INTEGERS))  # of the ideal ranking, an
 @list_function(
     void(int64, int64, int64, _RANKING, _LISTS, Tuple((int64, FLOATS)), FLOATS, Tuple((boolean, float64)), float64[::1])
 )
-def each_list(first, last, address, ranking, lists, discounting, params, rules, values):  # type: ignore[no-untyped-def]
+def evaluate_lists(first, last, address, ranking, lists, discounting, params, rules, values):  # type: ignore[no-untyped-def]
     """Call a list function for each list and apply the rules for short and empty lists."""
     ranked, ends, starts, depth = ranking
     ideal, ideal_starts, labels, offsets = lists

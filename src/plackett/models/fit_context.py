@@ -215,7 +215,7 @@ _CURVES_FILE = "curves.json"
 _MAX_CURVE_BYTES = 64 << 20
 
 
-def write_curves(curves: Curves, folder: Path) -> None:
+def write_learning_curves(curves: Curves, folder: Path) -> None:
     """Write learning curves into the folder of a model."""
     # The loss of an objective without a value is NaN, which JSON does not have.
     finite = {
@@ -225,7 +225,7 @@ def write_curves(curves: Curves, folder: Path) -> None:
     (folder / _CURVES_FILE).write_text(json.dumps(finite), encoding="utf-8")
 
 
-def read_curves(folder: Path) -> Curves:
+def read_learning_curves(folder: Path) -> Curves:
     """Read learning curves from a folder whose files may be damaged; empty if there is no file."""
     path = folder / _CURVES_FILE
     if not path.is_file():

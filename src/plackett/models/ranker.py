@@ -205,7 +205,7 @@ class Ranker(Parameterized, Insight, ABC):
         }
         if columns is not None:
             training["columns"] = columns
-        store: AbstractContextManager[Checkpoint | None] = nullcontext()
+        opened_checkpoint: AbstractContextManager[Checkpoint | None] = nullcontext()
         if checkpoint is not None:
             identity = {
                 "kind": type(self).__name__,
@@ -216,7 +216,7 @@ class Ranker(Parameterized, Insight, ABC):
             if init is not None:
                 scores = np.ascontiguousarray(init.predict(train))
                 identity["init"] = hashlib.sha256(scores.tobytes()).hexdigest()
-            store = open_checkpoint(checkpoint, identity)
+            opened_checkpoint = open_checkpoint(checkpoint, identity)
         fitted_before = (self.n_features_, self.feature_names_, self.categories_, self.transform_)
         for data in (train, validation):
             if data is not None:
@@ -224,7 +224,7 @@ class Ranker(Parameterized, Insight, ABC):
         fit_context.check_training_data(train)
         try:
             parts = self._prepare_fit(train, validation, init)
-            with store as state, fit_context.show_progress(verbose, progress) as shown:
+            with opened_checkpoint as state, fit_context.show_progress(verbose, progress) as shown:
                 context = fit_context.FitContext(metrics, state, shown, watch, workers, None, callbacks, init)
                 self._fit(*parts, context)
         except BaseException:

@@ -39,7 +39,7 @@ from plackett.base.threads import kernel_threads
 from plackett.data import Dataset
 from plackett.data.canonical import dense_columns
 from plackett.models.checkpoint import read_state, save_state
-from plackett.models.fit_context import Curves, FitContext, Selection, read_curves, write_curves
+from plackett.models.fit_context import Curves, FitContext, Selection, read_learning_curves, write_learning_curves
 from plackett.models.insight import Method
 from plackett.models.parameters import accept_aliases
 from plackett.models.ranker import Ranker
@@ -95,12 +95,12 @@ class StumpBoosting:
         potential, total = self._potential()
         if total <= 0.0:
             return False
-        feature, place, worth = best_stump(self._codes["train"], self._counts, potential)
+        feature, threshold_index, worth = best_stump(self._codes["train"], self._counts, potential)
         r = float(np.clip(worth / total, -_PERFECT, _PERFECT))
-        if place < 0 or abs(r) < _WORTHLESS:
+        if threshold_index < 0 or abs(r) < _WORTHLESS:
             return False
         self.losses.append(total)
-        self._add((feature, place, 0.5 * float(np.log1p(r) - np.log1p(-r))))
+        self._add((feature, threshold_index, 0.5 * float(np.log1p(r) - np.log1p(-r))))
         self.stopped = self.context.report("stumps, ", len(self.stumps), self.ranker.rounds, self.curves)
         return True
 
@@ -112,10 +112,10 @@ class StumpBoosting:
         return potential, float(np.sum(losses))
 
     def _add(self, stump: Stump) -> None:
-        feature, place, weight = stump
+        feature, threshold_index, weight = stump
         self.stumps.append(stump)
         for part, data in self.parts.items():
-            self.scores[part] += weight * (self._codes[part][feature] > place)
+            self.scores[part] += weight * (self._codes[part][feature] > threshold_index)
             means = self.context.measure(self.scores[part], data, self.curves[part])
             if part == "validation":
                 self.selection.offer(means)
@@ -134,12 +134,12 @@ class StumpBoosting:
 def merge_stumps(stumps: list[Stump], thresholds: Thresholds) -> tuple[NDArray[np.int64], NDArray[np.float32], Scores]:
     """Features, thresholds and weights of stumps, sorted; equal stumps are merged."""
     weights: dict[tuple[int, int], float] = defaultdict(float)
-    for feature, place, weight in stumps:
-        weights[feature, place] += weight
-    places = sorted(weights)
-    features = np.array([j for j, _ in places], dtype=np.int64)
-    values = np.array([thresholds[j][k] for j, k in places], dtype=np.float32)
-    return features, values, np.array([weights[place] for place in places])
+    for feature, threshold_index, weight in stumps:
+        weights[feature, threshold_index] += weight
+    pairs = sorted(weights)
+    features = np.array([j for j, _ in pairs], dtype=np.int64)
+    values = np.array([thresholds[j][k] for j, k in pairs], dtype=np.float32)
+    return features, values, np.array([weights[pair] for pair in pairs])
 
 
 Thresholds = tuple[NDArray[np.float32], ...]
@@ -169,11 +169,11 @@ def _select_thresholds(column: NDArray[np.float32], max_count: int) -> NDArray[n
         ordered = np.sort(column[~np.isnan(column)])
         ranks = np.linspace(0, len(ordered) - 1, max_count + 2)[1:-1].astype(np.int64)
         lower = np.unique(ordered[ranks])
-        place = np.searchsorted(values, lower)
-        place = place[place < len(values) - 1]
+        below = np.searchsorted(values, lower)
+        below = below[below < len(values) - 1]
     else:
-        place = np.arange(len(values) - 1)
-    low, high = values[place], values[place + 1]
+        below = np.arange(len(values) - 1)
+    low, high = values[below], values[below + 1]
     middle = (0.5 * (low.astype(np.float64) + high)).astype(np.float32)
     # Adjacent floats have no midpoint, and the lower value must not be above its threshold.
     return np.where((middle >= low) & (middle < high), middle, low)
@@ -224,29 +224,29 @@ def _fill_list(scores, labels, documents, weight, document_weights, potential): 
 
 
 @parallel
-def best_thresholds(codes, counts, potential, worth, place):  # type: ignore[no-untyped-def]
+def best_thresholds(codes, counts, potential, worth, threshold_index):  # type: ignore[no-untyped-def]
     """For each feature, find the threshold with the largest absolute sum of potentials above it."""
     for j in prange(len(codes)):
         sums = np.zeros(counts[j] + 1)
         row = codes[j]
         for d in range(len(row)):
             sums[row[d]] += potential[d]
-        worth[j], place[j] = 0.0, -1
+        worth[j], threshold_index[j] = 0.0, -1
         above = 0.0
         for k in range(counts[j] - 1, -1, -1):
             above += sums[k + 1]
             if abs(above) > abs(worth[j]):
-                worth[j], place[j] = above, k
+                worth[j], threshold_index[j] = above, k
 
 
 def best_stump(
     codes: NDArray[np.uint16], counts: NDArray[np.int64], potential: NDArray[np.float64]
 ) -> tuple[int, int, float]:
     """Feature, index of the threshold and worth of the best stump."""
-    worth, place = np.empty(len(codes)), np.empty(len(codes), dtype=np.int64)
-    best_thresholds(codes, counts, potential, worth, place)
+    worth, threshold_index = np.empty(len(codes)), np.empty(len(codes), dtype=np.int64)
+    best_thresholds(codes, counts, potential, worth, threshold_index)
     j: Any = np.argmax(np.abs(worth))
-    return int(j), int(place[j]), float(worth[j])
+    return int(j), int(threshold_index[j]), float(worth[j])
 
 
 _FILE = "stumps.json"
@@ -370,7 +370,7 @@ class StumpRanker(Ranker):
             "weights": self.stump_weights_.tolist(),
         }
         (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
-        write_curves(self.curves_, folder)
+        write_learning_curves(self.curves_, folder)
 
     def _read(self, folder: Path) -> None:
         path = folder / _FILE
@@ -387,7 +387,7 @@ class StumpRanker(Ranker):
         if len(shapes) > 1 or features.ndim != 1 or not known or not finite:
             raise DataError("must hold one feature, threshold and weight per stump", path=str(path))
         self._set_stumps(*_sort(features, thresholds, weights))
-        self.curves_, self.losses_ = read_curves(folder), ()
+        self.curves_, self.losses_ = read_learning_curves(folder), ()
 
 
 def _sort(

@@ -1,7 +1,8 @@
 r"""The compiled driver that runs a list function over all lists, in parallel.
 
 The driver receives the list function as a pointer (:mod:`plackett.base.kernels`), so it is compiled once for all
-objectives, later processes load it from the on-disk cache, and a call costs nanoseconds per list.
+objectives, later processes load it from the on-disk cache, and a call costs nanoseconds per list. It has nothing to do
+with the driver process of :mod:`plackett.distributed`, which owns the connection to Ray.
 
 With ``samples`` above zero the driver perturbs the scores of each list that many times and averages
 (:mod:`plackett.objectives.stochastic` has the mathematics). Buffers and prepared numbers serve all samples of a list.

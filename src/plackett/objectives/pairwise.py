@@ -169,10 +169,10 @@ def raise_to_floor(curvature):  # type: ignore[no-untyped-def]
 
 @list_function(LIST_FUNCTION)
 def ranknet_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """All derivatives; params: sigma, prepared: documents by falling label, and weights, if any."""
+    """Value, gradient and curvature; params: sigma, prepared: documents by falling label, document weights, if any."""
     n = len(scores)
     sigma, order = params[0], prepared[:n].astype(np.int64)
-    x, better = sigma * scores[order], document_weights(prepared, n, n)[order]
+    x, pair_weights = sigma * scores[order], document_weights(prepared, n, n)[order]
     exponentials, ratios, weights = np.empty((2, n)), np.empty(n), np.ones(n)
     g, h = np.zeros(n), np.zeros(n)
     narrow = fill_exponentials(x, exponentials)
@@ -182,7 +182,7 @@ def ranknet_list(scores, labels, prepared, _key, params, gradient, curvature):  
         while lower < n and labels[order[lower]] == labels[order[i]]:
             lower += 1
         if len(prepared) > n:
-            weights[lower:] = better[i]
+            weights[lower:] = pair_weights[i]  # document i is the better one of these pairs
         fill_ratios(x, exponentials, narrow, i, lower, n, ratios)
         value += add_pairs(x, ratios, weights, i, lower, g, h)[0]
     gradient[order] = sigma * g

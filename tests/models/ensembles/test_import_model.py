@@ -144,7 +144,7 @@ def test_files_that_are_not_models_are_refused(tmp_path) -> None:
     path.write_text("0 qid:1 1:0.5\n")
     with pytest.raises(DataError, match="can be imported; these can be: LightGBM"):
         import_model(path)
-    with pytest.raises(UsageError, match="supported are lightgbm, xgboost, catboost, ranklib"):
+    with pytest.raises(UsageError, match="There are: lightgbm, xgboost, catboost, ranklib"):
         import_model(path, form="keras")
 
 

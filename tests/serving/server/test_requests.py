@@ -256,8 +256,8 @@ HOSTILE = {
     "null byte": (b'{"documents":[[1,2,3]]}\0', 400, "not JSON"),
     "trailing": (b'{"documents":[[1,2,3]]}{}', 400, "not JSON"),
     "trailing comma": (b'{"documents":[[1,2,3],]}', 400, "not JSON"),
-    "too many documents": (encode({"documents": [[1, 2, 3]] * 5}), 413, "5; a list may have 4"),
-    "too many lists": (encode({"lists": [{"documents": [[1, 2, 3]]}] * 4}), 413, "may have 3"),
+    "too many documents": (encode({"documents": [[1, 2, 3]] * 5}), 413, "the list has 5 documents; at most 4"),
+    "too many lists": (encode({"lists": [{"documents": [[1, 2, 3]]}] * 4}), 413, "the batch has 4 lists; at most 3"),
 }  # fmt: skip
 
 
@@ -314,8 +314,8 @@ def test_raw_bodies_hold_float32() -> None:
         (6, "-1,3", 400, "from 1"),
         (6, "1" * 5000, 400, "from 1"),
         (6, "", 400, "from 1"),
-        (15, None, 413, "a list may have 4"),
-        (12, "1,1,1,1", 413, "a batch may have 3"),
+        (15, None, 413, "documents; at most 4 are allowed"),
+        (12, "1,1,1,1", 413, "the batch has 4 lists; at most 3 are allowed"),
     ],
 )
 def test_raw_bodies_of_the_wrong_size_are_refused(count, sizes, status, reason) -> None:

@@ -57,7 +57,7 @@ class ClickLog:
     """Rows of a click log, checked: one per document and impression.
 
     Build it with :meth:`from_table`, :func:`~plackett.data.clicks.read_clicks` or
-    :func:`~plackett.data.clicks.simulation`, not with the constructor.
+    :func:`~plackett.data.clicks.simulate`, not with the constructor.
     """
 
     impressions: Ids
@@ -68,7 +68,7 @@ class ClickLog:
     """From 1."""
     clicks: NDArray[np.bool_]
     by_rows: bool = False
-    """Whether the documents are rows of the data set that was used for a simulation."""
+    """Whether document ids are row numbers of the simulated data set."""
     source: LogFile | None = None
     """The file of the rows, for error messages."""
 

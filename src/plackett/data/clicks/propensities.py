@@ -91,9 +91,9 @@ class Propensities:
             raise DataError(f"propensities must be one number per position, got {self.values!r}.")
         bad = known & ~((self.values >= 0) & (self.values < np.inf))
         if bad.any():
-            place = int(np.argmax(bad))
+            index = int(np.argmax(bad))
             raise DataError(
-                f"the propensity of position {place + 1} is {self.values[place]}; propensities are "
+                f"the propensity of position {index + 1} is {self.values[index]}; propensities are "
                 "finite and not negative."
             )
         self.values.flags.writeable = False
@@ -132,12 +132,12 @@ class Propensities:
         """The propensity of each position, NaN where unknown; ``clip`` is a lower bound."""
         if clip is not None and not 0 <= clip <= 1:
             raise UsageError(f"clip must lie between 0 and 1, got {clip}.")
-        places = np.asarray(positions) - 1
+        indices = np.asarray(positions) - 1
         if self.pooled:
-            places = np.minimum(places, len(self.values) - 1)
-        known = places < len(self.values)
-        result = np.full(len(places), np.nan)
-        result[known] = self.values[places[known]]
+            indices = np.minimum(indices, len(self.values) - 1)
+        known = indices < len(self.values)
+        result = np.full(len(indices), np.nan)
+        result[known] = self.values[indices[known]]
         return result if clip is None else np.maximum(result, clip)  # NaN stays NaN
 
     def to_dict(self) -> dict[str, Any]:

@@ -106,10 +106,10 @@ def _query(tokens: list[tuple[bytes, int]]) -> int:
         raise LineError(f"the line ends after the label; {_FORM}", tokens[0][1])
     token, column = tokens[1]
     if not token.startswith(b"qid:"):
-        for later, place in tokens[2:]:
+        for later, later_column in tokens[2:]:
             if later.startswith(b"qid:"):
                 message = f"query id {quote(later)} after features; it belongs after the label"
-                raise LineError(message, place)
+                raise LineError(message, later_column)
         raise LineError(f"no query id: found {quote(token)} where 'qid:ID' belongs", column)
     name = token.removeprefix(b"qid:")
     if not name:

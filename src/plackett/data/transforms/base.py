@@ -18,27 +18,17 @@ All transforms follow these rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError
-from plackett.base.ragged import Features, Offsets
-
-if TYPE_CHECKING:
-    from plackett.data.dataset import Dataset
-
-
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from plackett.base.errors import FeatureMismatch, UsageError
-from plackett.base.ragged import list_blocks
+from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.base.ragged import Features, Offsets, list_blocks
 from plackett.data.large_arrays import allocate, is_large, release_pages, rows_per_block
 
 if TYPE_CHECKING:

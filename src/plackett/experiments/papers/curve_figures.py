@@ -31,7 +31,7 @@ class LearningCurves(paper.PaperFigure):
         rows: list[Row] = []
         for one in data:
             (finished,) = one.studies
-            metric = finished.plan.judge
+            metric = finished.plan.selection_metric
             curves = _read_curves(finished, metric, self.parts)
             content.numbers[one.name] = {", ".join(key): trials for key, trials in curves.items()}
             for panel, systems in self.panels.items():

@@ -79,14 +79,14 @@ def find_datasets(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         raise DataError("is not a folder; --data takes the one with the data sets", path=str(folder))
     best: dict[str, tuple[tuple[bool, bool, int, str], Path]] = {}
-    for place in _data_folders(folder, _DEPTH):
-        names = [_plain(part) for part in (place.name, *_above(place))]
+    for subfolder in _data_folders(folder, _DEPTH):
+        names = [_plain(part) for part in (subfolder.name, *_above(subfolder))]
         for known in DATASETS.values():
             exact = any(name in known.folders for name in names)
             near = any(name.startswith(own) for name in names for own in known.folders)
-            if not (exact or near or (known.name.startswith("Yahoo") and _is_yahoo(place))):
+            if not (exact or near or (known.name.startswith("Yahoo") and _is_yahoo(subfolder))):
                 continue
-            ranked = (_PREFERRED not in names, not exact, len(place.parts), str(place)), place
+            ranked = (_PREFERRED not in names, not exact, len(subfolder.parts), str(subfolder)), subfolder
             best[known.name] = min(ranked, best.get(known.name, ranked))
     return {name: best[name][1] for name in DATASETS if name in best}
 
@@ -107,9 +107,9 @@ def find_named(name: str, folder: Path | None) -> Path:
         if path.exists():
             return path
     if folder is not None and folder.is_dir():
-        for place in _data_folders(folder, _DEPTH):
-            if name in (place.name, *_above(place)):
-                return place
+        for subfolder in _data_folders(folder, _DEPTH):
+            if name in (subfolder.name, *_above(subfolder)):
+                return subfolder
         role = role_of(name)
         if role and _plain(name) in (_plain(role), *DATASETS[role].folders) and role in (sets := find_datasets(folder)):
             return sets[role]
@@ -139,9 +139,9 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _above(place: Path) -> list[str]:
+def _above(folder: Path) -> list[str]:
     """Names of the folders around it, the nearest first; farther ones say nothing about it."""
-    return [parent.name for parent in place.resolve().parents][:2]
+    return [parent.name for parent in folder.resolve().parents][:2]
 
 
 def _data_folders(folder: Path, depth: int) -> Iterator[Path]:

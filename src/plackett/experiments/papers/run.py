@@ -186,10 +186,10 @@ def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> Re
         if available or not item.datasets or not item.needs_data:
             planned.append(_plan_item(datasets, item, {name: roles[name] for name in available}))
     if not planned:
-        place = f"in {datasets.folder}" if datasets.folder else "(no folder was given)"
+        searched = f"in {datasets.folder}" if datasets.folder else "(no folder was given)"
         raise DataError(
             Message(
-                f"none of the data that paper {datasets.paper.letter} needs are there {place}. "
+                f"none of the data that paper {datasets.paper.letter} needs are there {searched}. "
                 f"{'. '.join(missing)}. Give their folder with ",
                 Parameter("folder"),
                 ", or use ",

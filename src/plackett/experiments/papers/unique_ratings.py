@@ -84,9 +84,9 @@ class Improvements(PaperFigure):
         return [self._gain({name: means[f"{metric}@{k}"] for name, means in judged.means.items()}) for k in _CUTS]
 
     def _printed(self, data: str, metrics: Sequence[str]) -> list[float]:
-        places = [metrics.index(f"ndcg@{k}") for k in _CUTS]
+        columns = [metrics.index(f"ndcg@{k}") for k in _CUTS]
         cells = self.published[data]
-        return [self._gain({name: tables.number(row[place]) for name, row in cells.items()}) for place in places]
+        return [self._gain({name: tables.number(row[column]) for name, row in cells.items()}) for column in columns]
 
     def _gain(self, means: Mapping[str, float]) -> float:
         best = max(mean for name, mean in means.items() if name in self.ours)
@@ -124,11 +124,11 @@ class OnTest(Protocol):
     description = "Models are chosen on the test lists themselves: numbers are too good."
 
     def splits(self, source: DataSource) -> tuple[Split, ...]:
-        parts = self.protocol.splits(source)
-        return tuple(replace(part, division=f"{part.division}; chosen on the test lists") for part in parts)
+        splits = self.protocol.splits(source)
+        return tuple(replace(split, division=f"{split.division}; chosen on the test lists") for split in splits)
 
-    def load(self, source: DataSource, part: Split) -> SplitData:
-        data = self.protocol.load(source, part)
+    def load(self, source: DataSource, split: Split) -> SplitData:
+        data = self.protocol.load(source, split)
         return replace(data, validation=data.test)
 
     def __str__(self) -> str:

@@ -157,7 +157,7 @@ def _report(
         board=board,
         description=description,
         curves=results.curves,
-        curve_metric=plan.judge,
+        curve_metric=plan.selection_metric,
         notes=_notes(compared),
         trials={n: by_metric[board.primary].tolist() for n, by_metric in results.trial_means.items()},
         resampled=resampled(compared),

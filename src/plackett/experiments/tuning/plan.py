@@ -108,7 +108,7 @@ class SearchPlan:
     """Metrics that Python functions compute; unpickling them makes their names known."""
 
     @property
-    def judge(self) -> str:
+    def selection_metric(self) -> str:
         """The metric that settings are compared by."""
         return self.metric.split(",")[0]
 
@@ -255,7 +255,7 @@ def evaluate_ranker(
         reports = ReportSchedule(i, tuple(values), report)
         fitted = ranker.clone().fit(train, validation, plan.metric, progress=progress, watch=reports)
         scores = fitted.predict(validation)
-        values.append(evaluate(scores, validation, [plan.judge])[plan.judge])
+        values.append(evaluate(scores, validation, [plan.selection_metric])[plan.selection_metric])
         save(i, values[-1])
         reports.close(values[-1], more=i < count - 1)
     return float(np.mean(values))

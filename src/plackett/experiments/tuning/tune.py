@@ -80,7 +80,7 @@ class TuneResult:
         counts = {state: sum(t.state == state for t in self.trials) for state in _STATES.values()}
         return {
             "recipe": self.plan.name,
-            "metric": self.plan.judge,
+            "metric": self.plan.selection_metric,
             "study": self.study,
             "settings": dict(self.settings),
             "value": self.value,
@@ -188,9 +188,11 @@ def tune(
     )
     running: dict[str, Any] = {"jobs": jobs, "threads": threads, "cluster": cluster, "refit": refit}
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "tuning.db" if store is None else store
+        store_url = Path(folder) / "tuning.db" if store is None else store
         report = progress or no_progress
-        return run_search(plan, source, store=place, scratch=Path(folder), trials=trials, progress=report, **running)
+        return run_search(
+            plan, source, store=store_url, scratch=Path(folder), trials=trials, progress=report, **running
+        )
 
 
 def plan_search(
@@ -251,15 +253,15 @@ def run_search(
     if trials < 1:
         raise UsageError(f"trials must be at least 1, got {trials}.")
     where = None if cluster is None else as_cluster(cluster)
-    cores = threads_per_trial(jobs, threads)
+    trial_threads = threads_per_trial(jobs, threads)
     with TuningStudy(store, plan, source, trials) as study:
         before = study.count_finished()
         if where is not None:
             ran = run_on_cluster(study, source, cluster=where, progress=progress)
         elif jobs == 1:
-            ran = SearchWorker(study, source, cores, progress).run()
+            ran = SearchWorker(study, source, trial_threads, progress).run()
         else:
-            run_in_processes(study, source, threads=cores, jobs=jobs, scratch=scratch, progress=progress)
+            run_in_processes(study, source, threads=trial_threads, jobs=jobs, scratch=scratch, progress=progress)
             ran = trials - before
         result = _read_result(study, ran=ran)
     if not refit:
@@ -316,7 +318,7 @@ def _fit_best(result: TuneResult, source: DataSource, threads: int | None) -> Ra
         "tuning": {
             "study": result.study,
             "trials": len(result.trials),
-            "metric": plan.judge,
+            "metric": plan.selection_metric,
             "value": result.value,
             "recipe_value": result.recipe_value,
             "divisions": plan.splits.count(source),

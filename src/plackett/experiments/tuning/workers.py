@@ -110,7 +110,7 @@ def abort_if_all_failed(study: TuningStudy) -> None:
 def report_progress(study: TuningStudy, progress: Progress, text: str) -> None:
     """Report how many trials are finished, with the best value so far."""
     values = [trial.value for trial in study.trials() if trial.value is not None and trial.state.name == "COMPLETE"]
-    best = f"best {study.plan.judge} {max(values):.4f}" if values else ""
+    best = f"best {study.plan.selection_metric} {max(values):.4f}" if values else ""
     progress(" · ".join(part for part in (text, best) if part), study.count_finished(), study.count)
 
 
@@ -145,13 +145,15 @@ def run_on_cluster(study: TuningStudy, source: DataSource, *, cluster: Cluster, 
         return 0  # no need for a cluster
     progress(f"starting workers on {cluster.location}", study.count_finished(), study.count)
     try:
-        with TaskPool(cluster, run_task, (source, study.plan)) as pool:
+        with TaskPool(cluster, run_search_task, (source, study.plan)) as pool:
             return _ClusterSearch(study, cluster, pool, progress).run()
     except ClusterError as error:
         raise ClusterError(f"{error} Finished trials are kept: the same search continues from there.") from error
 
 
-def run_task(common: tuple[DataSource, SearchPlan], item: tuple[Ranker, list[float]], context: TaskContext) -> float:
+def run_search_task(
+    common: tuple[DataSource, SearchPlan], item: tuple[Ranker, list[float]], context: TaskContext
+) -> float:
     """Evaluate one trial in a task, except the splits that were finished before."""
     (source, plan), (ranker, known) = common, item
     return evaluate_ranker(

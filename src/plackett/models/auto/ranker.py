@@ -74,7 +74,7 @@ class AutoRanker(Ranker):
     Parameters
     ----------
     minutes
-        Time to spend; the fit ends within about 10 % of it.
+        Time to spend; the fit ends within about 10 % of it, except that the first candidate is always finished.
     metric
         What to select by, unless ``fit`` is given another metric.
     members
@@ -154,9 +154,9 @@ class AutoRanker(Ranker):
             reserve = _FINISHING_SHARE + (_DISTILLING_SHARE if self.distill else 0.0)
             budget = TimeBudget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
             search = self._search(folder, data, context, budget, processes)
-            fits = self._n_folds(data)
+            n_fits = self._n_folds(data)
             try:
-                search.run(order_candidates(candidates, data, fits))
+                search.run(order_candidates(candidates, data, n_fits))
                 if self.presets == "best":
                     self._vary(search)
             except KeyboardInterrupt:
@@ -215,8 +215,8 @@ class AutoRanker(Ranker):
     def _open_processes(self, data: Dataset, context: FitContext) -> Iterator[LocalPool | None]:
         """Processes for the members; None: members are fitted in this process or on a cluster."""
         jobs = min(self.threads or os.cpu_count() or 1, self._n_folds(data))
-        fits = jobs > 1 and _PROCESS_VALUES <= data.n_docs * data.n_features <= _SMALL_VALUES
-        if not fits or self.presets == "fast" or context.cluster is not None:
+        is_worth_it = jobs > 1 and _PROCESS_VALUES <= data.n_docs * data.n_features <= _SMALL_VALUES
+        if not is_worth_it or self.presets == "fast" or context.cluster is not None:
             yield None
             return
         with (

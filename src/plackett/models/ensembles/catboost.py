@@ -356,8 +356,8 @@ def _binary_tree(
     if n_nodes == 0:
         raise DataError(f"{where}: it has no nodes.")
     inner = np.flatnonzero(steps.any(axis=1))
-    place = np.full(n_nodes, -1, np.int64)
-    place[inner] = np.arange(len(inner))
+    inner_number = np.full(n_nodes, -1, np.int64)
+    inner_number[inner] = np.arange(len(inner))
     leaves: list[int] = []
 
     def leaf(node: int) -> int:
@@ -373,8 +373,8 @@ def _binary_tree(
             child = node + int(steps[node, side])
             if child >= n_nodes:
                 raise DataError(f"{where}, node {node}: its child is not in the tree.")
-            is_inner = child != node and place[child] >= 0
-            children[i, side] = place[child] if is_inner else leaf(child)
+            is_inner = child != node and inner_number[child] >= 0
+            children[i, side] = inner_number[child] if is_inner else leaf(child)
     if len(inner) == 0:
         leaf(0)
     return columns.tree(feature[inner], border[inner], children, values[leaves])

@@ -266,15 +266,15 @@ def collect_nodes(
         node, parent, side = todo.pop()
         content, parts = read(node)
         if parts is None:
-            place = ~len(leaves)
+            number = ~len(leaves)
             leaves.append(content)
         else:
-            place = len(splits)
+            number = len(splits)
             splits.append(content)
             children.append([0, 0])
-            todo += [(parts[1], place, 1), (parts[0], place, 0)]
+            todo += [(parts[1], number, 1), (parts[0], number, 0)]
         if parent >= 0:
-            children[parent][side] = place
+            children[parent][side] = number
     return splits, np.array(children, np.int64).reshape(-1, 2), leaves
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from plackett.base.errors import DataError, Message, Parameter, UsageError, message_of
+from plackett.base.errors import DataError, Message, Parameter, UsageError, message_of, unknown_name
 from plackett.base.files import require_regular
 from plackett.base.ragged import Scores
 from plackett.data import Dataset
@@ -47,7 +47,8 @@ def import_model(
     path
         A file of LightGBM (text), XGBoost (JSON or UBJSON), CatBoost (JSON or binary) or RankLib (LambdaMART or MART).
     form
-        ``lightgbm``, ``xgboost``, ``catboost`` or ``ranklib``; by default it is detected from the file.
+        The library that wrote the file: ``lightgbm``, ``xgboost``, ``catboost`` or ``ranklib``; by default it is
+        detected from the file.
     n_features
         Number of features of the documents. RankLib files do not contain it; for these the default is
         the largest feature number that a tree uses. For other files it must match the file.
@@ -80,7 +81,7 @@ def import_model(
     source = file.read_bytes()
     library = _detect_library(source, file) if form is None else form
     if library not in READERS:
-        raise UsageError(f"unknown format {library!r}; supported are {', '.join(READERS)}.")
+        raise unknown_name("library", library, READERS)
     names = None if feature_names is None else tuple(feature_names)
     try:
         return EnsembleRanker().take(source, library, n_features=n_features, feature_names=names)

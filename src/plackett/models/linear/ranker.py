@@ -33,7 +33,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.threads import kernel_threads
 from plackett.data import Dataset
-from plackett.models.fit_context import Curves, FitContext, check_learnable, read_curves, write_curves
+from plackett.models.fit_context import Curves, FitContext, check_learnable, read_learning_curves, write_learning_curves
 from plackett.models.insight import Method, deviations
 from plackett.models.linear.convergence import Convergence, warn_unless_converged
 from plackett.models.linear.loss import matvec
@@ -97,7 +97,7 @@ class BaseLinearRanker(Ranker):
     def _write(self, folder: File) -> None:
         content = {"coefficients": self.coefficients_.tolist(), **self._report(), "spread": self.spread_.tolist()}
         (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
-        write_curves(self.curves_, folder)
+        write_learning_curves(self.curves_, folder)
 
     def _read(self, folder: File) -> None:
         path = folder / _FILE
@@ -113,7 +113,7 @@ class BaseLinearRanker(Ranker):
             if numbers.shape != (self.n_features_,) or not np.all(np.isfinite(numbers)):
                 raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))
         self.coefficients_, self.spread_ = coefficients, spread
-        self.curves_ = read_curves(folder)
+        self.curves_ = read_learning_curves(folder)
 
 
 @accept_aliases

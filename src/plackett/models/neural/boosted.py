@@ -120,12 +120,12 @@ class BoostedTraining:
 
     def _first_net(self) -> nn.Module:
         """The next net before its training, with the weights of the net in ``init`` if there is one."""
-        place = len(self.nets)
-        net = build_net(self.ranker, self.train.n_features, learner=place)
+        learner = len(self.nets)
+        net = build_net(self.ranker, self.train.n_features, learner=learner)
         init = self.context.init
-        if isinstance(init, BaseNeuralRanker) and place < len(init.networks_):
+        if isinstance(init, BaseNeuralRanker) and learner < len(init.networks_):
             try:
-                net.load_state_dict(copy_weights(init.networks_[place]))
+                net.load_state_dict(copy_weights(init.networks_[learner]))
             except RuntimeError as error:
                 raise UsageError(
                     "init is a net of another structure; give the ranker the same layers, "
@@ -171,8 +171,8 @@ class BoostedTraining:
             "best_step": self.best_step,
             "module": self._fingerprint_module(),
         }
-        for place, net in enumerate(self.nets):
-            tensors |= {f"learner{place}.{name}": v for name, v in copy_weights(net).items()}
+        for learner, net in enumerate(self.nets):
+            tensors |= {f"learner{learner}.{name}": v for name, v in copy_weights(net).items()}
         with checkpoint.saving(self.steps + training.step) as folder:
             write_state({"done": finished, "training": plain}, tensors, folder)
 

@@ -15,7 +15,7 @@ import numpy as np
 from plackett.base.errors import DataError, UsageError, require, warn_renamed
 from plackett.base.ragged import Scores
 from plackett.data import Dataset
-from plackett.models.fit_context import Curves, FitContext, read_curves, write_curves
+from plackett.models.fit_context import Curves, FitContext, read_learning_curves, write_learning_curves
 from plackett.models.parameters import accept_aliases
 from plackett.models.ranker import Ranker
 from plackett.objectives import Objective
@@ -154,9 +154,9 @@ class BaseNeuralRanker(Ranker):
         from plackett.models.neural.training import copy_weights
         from plackett.models.neural.weights import write_tensors
 
-        for place, net in enumerate(self.networks_):
-            write_tensors(copy_weights(net), folder / _WEIGHTS_FILE.format(place + 1))
-        write_curves(self.curves_, folder)
+        for learner, net in enumerate(self.networks_):
+            write_tensors(copy_weights(net), folder / _WEIGHTS_FILE.format(learner + 1))
+        write_learning_curves(self.curves_, folder)
         if self._gradients is not None:
             (folder / _GRADIENTS_FILE).write_text(json.dumps(self._gradients), encoding="utf-8")
 
@@ -169,13 +169,15 @@ class BaseNeuralRanker(Ranker):
         except UsageError as error:
             raise DataError(f"settings of the net: {error}", path=str(folder)) from error
         count = sum(1 for _ in folder.glob(_WEIGHTS_FILE.format("*")))
-        paths = [folder / _WEIGHTS_FILE.format(place + 1) for place in range(count)]
+        paths = [folder / _WEIGHTS_FILE.format(learner + 1) for learner in range(count)]
         if not paths or not all(path.is_file() for path in paths):
             raise DataError(f"must hold {_WEIGHTS_FILE.format(1)} and so on", path=str(folder))
         assert self.n_features_ is not None
-        self.curves_, self.epochs_ = read_curves(folder), []
+        self.curves_, self.epochs_ = read_learning_curves(folder), []
         self._gradients = self._read_gradients(folder / _GRADIENTS_FILE)
-        self.networks_ = [read_weights(self, self.n_features_, path, learner=place) for place, path in enumerate(paths)]
+        self.networks_ = [
+            read_weights(self, self.n_features_, path, learner=learner) for learner, path in enumerate(paths)
+        ]
 
     def _read_gradients(self, path: Path) -> list[float] | None:
         if not path.is_file():

@@ -356,8 +356,8 @@ def score_net(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
 def score_nets(nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, scale: float) -> Scores:
     """Add the first net's scores and ``scale`` times those of the others."""
     total = np.zeros(data.n_docs)
-    for place, net in enumerate(nets):
-        total += score_net(net, data, device) * (scale if place else 1.0)
+    for learner, net in enumerate(nets):
+        total += score_net(net, data, device) * (scale if learner else 1.0)
     return total
 
 
@@ -374,7 +374,7 @@ def mean_gradients(
         try:
             with torch.enable_grad():
                 scores = [net.eval()(rows, batch.offsets) for net in nets]
-                value = sum(s.sum() * (scale if place else 1.0) for place, s in enumerate(scores))
+                value = sum(s.sum() * (scale if learner else 1.0) for learner, s in enumerate(scores))
                 (gradient,) = torch.autograd.grad(value, rows)
         except (RuntimeError, TypeError):
             return None

@@ -22,7 +22,7 @@ from plackett.base.threads import kernel_threads
 from plackett.data import Dataset
 from plackett.distributed import Partition, WorkerGroup
 from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm
-from plackett.models.fit_context import Curves, FitContext, bind_objective, read_curves, write_curves
+from plackett.models.fit_context import Curves, FitContext, bind_objective, read_learning_curves, write_learning_curves
 from plackett.models.insight import Method
 from plackett.models.parameters import ALIASES, accept_aliases
 from plackett.models.ranker import Ranker
@@ -253,11 +253,11 @@ class TreeRanker(Ranker):
 
     def _write(self, folder: Path) -> None:
         (folder / _MODEL_FILE).write_text(self.model_, encoding="utf-8")
-        write_curves(self.curves_, folder)
+        write_learning_curves(self.curves_, folder)
 
     def _read(self, folder: Path) -> None:
         path = folder / _MODEL_FILE
-        self.curves_ = read_curves(folder)
+        self.curves_ = read_learning_curves(folder)
         self._set_model(path.read_text(encoding="utf-8", errors="replace"))
         try:
             n_features = self._ensemble.n_features  # checks the whole text before LightGBM reads it

@@ -196,18 +196,18 @@ def _convert_nets(part: Part) -> list[ScoringNet]:
     for reason, applies in reasons.items():
         if applies:
             raise UsageError(f"the net {reason}; only nets of layers can be exported.")
-    factors = [part.factor * (ranker.shrinkage if place else 1.0) for place in range(len(ranker.networks_))]
+    factors = [part.factor * (ranker.shrinkage if learner else 1.0) for learner in range(len(ranker.networks_))]
     return [
-        ScoringNet(*_convert_net(ranker, net, place), factors[place], part.transforms)
-        for place, net in enumerate(ranker.networks_)
+        ScoringNet(*_convert_net(ranker, net, learner), factors[learner], part.transforms)
+        for learner, net in enumerate(ranker.networks_)
     ]
 
 
-def _convert_net(ranker: BaseNeuralRanker, net: Any, place: int) -> tuple[tuple[Layer, ...], Cell | None]:
+def _convert_net(ranker: BaseNeuralRanker, net: Any, learner: int) -> tuple[tuple[Layer, ...], Cell | None]:
     """Layers and cell of a net; only the first net of a ranker is recurrent."""
     if ranker.module is not None:
         return _convert_module(net.net), None
-    if ranker.recurrent is None or place > 0:
+    if ranker.recurrent is None or learner > 0:
         body, last = net.net
         return (*_fold_layers(body), _convert_linear(last)), None
     cell = Cell(

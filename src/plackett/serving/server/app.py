@@ -25,7 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from plackett.base.ragged import Scores
 from plackett.serving.server import pages, schemas
 from plackett.serving.server.http import BYTES, JSON, AccessPolicy, BodyReader, HTTPError, too_busy
-from plackett.serving.server.model import MicroBatcher, Model, explain, rank
+from plackett.serving.server.model import MicroBatcher, Model, explanation_response, ranking_response
 from plackett.serving.server.pages import operation
 from plackett.serving.server.registry import ModelRegistry, ReloadReport
 from plackett.serving.server.requests import SIZES_HEADER, read_bytes, read_json
@@ -208,7 +208,7 @@ class App:
             if accepts_bytes:
                 headers = {"x-model": model.name, "x-version": model.version}
                 return Response(scores.astype("<f8").tobytes(), headers=headers, media_type=BYTES), lists
-            return _to_json((explain if is_explained else rank)(model, lists, scores)), lists
+            return _to_json((explanation_response if is_explained else ranking_response)(model, lists, scores)), lists
 
         def answer() -> tuple[Response, Lists]:
             lists = read()

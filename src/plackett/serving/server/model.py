@@ -195,7 +195,7 @@ def score_batch(model: Model, batch: Sequence[Lists]) -> list[Scores | Exception
         return [result for lists in batch for result in score_batch(model, [lists])]
 
 
-def rank(model: Model, lists: Lists, scores: Scores) -> schemas.Ranking | schemas.RankingBatch:
+def ranking_response(model: Model, lists: Lists, scores: Scores) -> schemas.Ranking | schemas.RankingBatch:
     """The response of a ranking."""
     parts = _rank_lists(lists, scores)
     if not lists.is_single:
@@ -213,7 +213,7 @@ def _rank_lists(lists: Lists, scores: Scores) -> list[schemas.RankedList]:
     return parts
 
 
-def explain(model: Model, lists: Lists, scores: Scores) -> schemas.Explanation | schemas.ExplanationBatch:
+def explanation_response(model: Model, lists: Lists, scores: Scores) -> schemas.Explanation | schemas.ExplanationBatch:
     """The response of a ranking with the contributions of features."""
     method = method_of(model.ranker)
     with nullcontext() if method == "replacement" else parallel_loops():  # model.scorer locks

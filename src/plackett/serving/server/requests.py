@@ -76,8 +76,8 @@ def read_carefully(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
     if np.isinf(lists.features).any():
         i, j = np.argwhere(np.isinf(lists.features))[0]
         q = int(np.searchsorted(lists.offsets, i, side="right")) - 1
-        place = f"{'' if lists.is_single else f'lists[{q}].'}documents[{i - lists.offsets[q]}]"
-        _refuse(f"{place}, feature {_quote(names.names[j])}: the number is beyond float32 (3.4e38).")
+        json_path = f"{'' if lists.is_single else f'lists[{q}].'}documents[{i - lists.offsets[q]}]"
+        _refuse(f"{json_path}, feature {_quote(names.names[j])}: the number is beyond float32 (3.4e38).")
     return lists
 
 
@@ -163,12 +163,12 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> list[dict[
         _check_list(data, names, limits, absent, "")
         return [data]
     if "ids" in data:
-        _refuse('in a batch, "ids" stand in each list.')
+        _refuse('in a batch, give "ids" inside each list.')
     lists = data["lists"]
     if not isinstance(lists, list) or not lists:
         _refuse(f'"lists" must be an array of at least one list, got {_type(lists)}.')
     if len(lists) > limits.lists:
-        raise HTTPError(413, f"{len(lists)} lists; a batch may have {limits.lists}.")
+        raise HTTPError(413, f"the batch has {len(lists)} lists; at most {limits.lists} are allowed.")
     for k, group in enumerate(lists):
         if not isinstance(group, dict):
             _refuse(f'lists[{k}] must be an object with "documents", got {_type(group)}.')
@@ -177,52 +177,55 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> list[dict[
     return lists
 
 
-def _check_list(group: dict[str, Any], names: FeatureNames, limits: Limits, absent: str, place: str) -> None:
+def _check_list(group: dict[str, Any], names: FeatureNames, limits: Limits, absent: str, json_path: str) -> None:
     documents = group.get("documents")
     if not isinstance(documents, list) or not documents:
-        _refuse(f'{place}"documents" must be an array of at least one, got {_type(documents)}.')
+        _refuse(f'{json_path}"documents" must be an array of at least one, got {_type(documents)}.')
     if len(documents) > limits.documents:
-        raise HTTPError(413, f"{place}documents: {len(documents)}; a list may have {limits.documents}.")
+        what = json_path.removesuffix(".") or "the list"
+        raise HTTPError(413, f"{what} has {len(documents)} documents; at most {limits.documents} are allowed.")
     for i, document in enumerate(documents):
-        _check_document(document, names, absent, f"{place}documents[{i}]")
+        _check_document(document, names, absent, f"{json_path}documents[{i}]")
     if group.get("ids") is not None:
-        _check_ids(group["ids"], len(documents), place)
+        _check_ids(group["ids"], len(documents), json_path)
 
 
-def _check_document(document: Any, names: FeatureNames, absent: str, place: str) -> None:
+def _check_document(document: Any, names: FeatureNames, absent: str, json_path: str) -> None:
     if isinstance(document, list):
         if len(document) != len(names):
-            _refuse(f"{place} has {len(document)} features; the model has {len(names)}.")
+            _refuse(f"{json_path} has {len(document)} features; the model has {len(names)}.")
         features = dict(zip(names.names, document, strict=True))
     elif isinstance(document, dict):
         features = document
         unknown = [name for name in document if name not in names.known]
         if unknown:
-            _refuse(f"{place}: the model has no feature {_quote_some(unknown)}.")
+            _refuse(f"{json_path}: the model has no feature {_quote_some(unknown)}.")
         if absent == "refuse" and len(document) < len(names):
             lacking = [name for name in names.names if name not in document]
             _refuse(
-                f"{place} lacks {_quote_some(lacking)}; give every feature (null is missing), or "
+                f"{json_path} lacks {_quote_some(lacking)}; give every feature (null is missing), or "
                 'say how to read those that are left out: "absent": "missing" or "zero".'
             )
     else:
-        _refuse(f"{place} must be an array of numbers or an object with the names of features, got {_type(document)}.")
+        _refuse(
+            f"{json_path} must be an array of numbers or an object with the names of features, got {_type(document)}."
+        )
     for name, value in features.items():
         if type(value) not in _FEATURE_TYPES:
-            _refuse(f"{place}, feature {_quote(name)}: expected a number or null, got {_type(value)}.")
+            _refuse(f"{json_path}, feature {_quote(name)}: expected a number or null, got {_type(value)}.")
 
 
-def _check_ids(ids: Any, n_docs: int, place: str) -> None:
+def _check_ids(ids: Any, n_docs: int, json_path: str) -> None:
     if not isinstance(ids, list) or len(ids) != n_docs:
         got = f"{len(ids)}" if isinstance(ids, list) else _type(ids)
-        _refuse(f'{place}"ids" must be an array of {n_docs}, one for each document, got {got}.')
+        _refuse(f'{json_path}"ids" must be an array of {n_docs}, one for each document, got {got}.')
     for i, value in enumerate(ids):
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            _refuse(f"{place}ids[{i}] must be a text or a whole number, got {_type(value)}.")
+            _refuse(f"{json_path}ids[{i}] must be a text or a whole number, got {_type(value)}.")
         if isinstance(value, int) and not -schemas.LARGEST_ID <= value <= schemas.LARGEST_ID:
-            _refuse(f"{place}ids[{i}] does not fit in 64 bits; send it as a text.")
+            _refuse(f"{json_path}ids[{i}] does not fit in 64 bits; send it as a text.")
         if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-            _refuse(f"{place}ids[{i}] has half a surrogate pair, which no text has.")
+            _refuse(f"{json_path}ids[{i}] has half a surrogate pair, which no text has.")
 
 
 def _check_keys(data: dict[str, Any], known: tuple[str, ...], what: str) -> None:
@@ -282,9 +285,9 @@ def read_bytes(body: bytes, sizes: str | None, names: FeatureNames, limits: Limi
             what = f"sum to {sum(counts)}; the body has {len(features)} documents"
             raise HTTPError(400, f"{SIZES_HEADER} {what}.")
     if len(counts) > limits.lists:
-        raise HTTPError(413, f"{len(counts)} lists; a batch may have {limits.lists}.")
+        raise HTTPError(413, f"the batch has {len(counts)} lists; at most {limits.lists} are allowed.")
     if max(counts) > limits.documents:
-        raise HTTPError(413, f"{max(counts)} documents; a list may have {limits.documents}.")
+        raise HTTPError(413, f"a list has {max(counts)} documents; at most {limits.documents} are allowed.")
     if np.isinf(features).any():
         i, j = np.argwhere(np.isinf(features))[0]
         _refuse(f"document {i}, feature {names.names[j]!a}: the number is infinite.")

@@ -152,7 +152,7 @@ def _is_digit(byte):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def read_value(text, at):  # type: ignore[no-untyped-def]
+def parse_json_number(text, at):  # type: ignore[no-untyped-def]
     """Read a number or null: its float32 and its end."""
     if text[at] == _N:
         null = text[at + 1] == _U and text[at + 2] == _L and text[at + 3] == _L
@@ -198,7 +198,7 @@ def _read_long_number(text, at, first):  # type: ignore[no-untyped-def]
 def read_vector(text, at, row):  # type: ignore[no-untyped-def]
     """Read the numbers of a document, starting after its bracket; returns the end."""
     for j in range(len(row)):
-        value, at = read_value(text, skip(text, at))
+        value, at = parse_json_number(text, skip(text, at))
         if at < 0:
             return GIVE_UP
         row[j] = value
@@ -279,7 +279,7 @@ def _read_named(text, at, length, row, stamp, seen, rules):  # type: ignore[no-u
         if j < 0 or seen[j] == stamp:
             return GIVE_UP
         seen[j] = stamp
-        row[j], at = read_value(text, at)
+        row[j], at = parse_json_number(text, at)
         if at < 0:
             return GIVE_UP
         count, guess = count + 1, spelling + 1

@@ -45,8 +45,8 @@ class Log:
     def failure(self, event: str, error: BaseException, **fields: Any) -> None:
         """Write where an error occurred, but not its message, which may quote a body."""
         frames = traceback.extract_tb(error.__traceback__)
-        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        self.write(event, level="error", error=type(error).__name__, at=places, **fields)
+        locations = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        self.write(event, level="error", error=type(error).__name__, at=locations, **fields)
 
 
 class Metrics:
