@@ -52,6 +52,8 @@ class Candidate:
     """Expected gain in thousandths of NDCG on small, medium and large data."""
     transforms: tuple[str, ...] = ()
     """Applied to the features of all members."""
+    repeats: int = 1
+    """Number of times the lists are divided into parts, each with members of its own."""
 
     @property
     def family(self) -> str:
@@ -65,10 +67,10 @@ class Candidate:
         known = ranker.get_params()
         return ranker.set_params(**{k: v for k, v in common.items() if k in known})
 
-    def expected_seconds(self, data: Dataset, fits: int) -> float:
+    def expected_seconds(self, data: Dataset, folds: int) -> float:
         """Expected seconds of cross-fitting, before anything has been measured on these data."""
         millions = data.n_docs * data.n_features / 1e6
-        return fits * (SECONDS_PER_FIT + self.seconds * millions)
+        return folds * self.repeats * (SECONDS_PER_FIT + self.seconds * millions)
 
 
 SECONDS_PER_FIT = 0.2
@@ -80,53 +82,50 @@ BASELINE = "lightgbm-defaults"
 _SMOOTH = {"lightgbm.path_smooth": 10.0}
 _QUICK_NET = {"learning_rate": 1e-3, "batch_lists": 8, "epochs": 40, "patience": 8}
 _LINEAR = {"C": tuple(10.0**k for k in range(-4, 4))}
-_SETTINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("listnet-linear", "listnet-linear", _LINEAR),
-    (
-        BASELINE,
-        "lightgbm-lambdarank",
-        {
-            "trees": 100,
-            "learning_rate": 0.1,
-            "leaves": 31,
-            "min_documents": 20,
-            "feature_fraction": 1.0,
-            "smoothing": 1,
-        },
-    ),
-    ("e-lambdaloss-smooth", "e-lambdaloss-mart", _SMOOTH),
-    ("e-xendcg-smooth", "e-xendcg-mart", _SMOOTH),
-    ("e-lambdaloss-context", "e-lambdaloss-mart", _SMOOTH),
-    ("e-lambdaloss-means", "e-lambdaloss-mart", _SMOOTH),
-    ("e-xendcg-context", "e-xendcg-mart", _SMOOTH),
-    ("urank-quick", "urank", _QUICK_NET),
-    ("e-lambdamart-smooth", "e-lambdamart", _SMOOTH),
-    ("e-lambdaloss-plain", "e-lambdaloss-mart", {"lightgbm.path_smooth": 0.0}),
-    ("e-xendcg-l2", "e-xendcg-mart", {"lightgbm.lambda_l2": 10.0, "leaves": 16, "feature_fraction": 0.3}),
-    ("lambdaloss-net-quick", "lambdaloss-net", _QUICK_NET | {"dropout": 0.1}),
-    ("e-approxndcg-net-quick", "e-approxndcg-net", _QUICK_NET),
-    ("logrank-convex-ndcg", "logrank-convex-ndcg", _LINEAR),
-    ("urank", "urank", {}),
-    ("catboost-yetirank", "catboost-yetirank", {}),
-    ("xgboost-ndcg", "xgboost-ndcg", {"settings.max_depth": 4}),
-)
-# These trees get features of the whole list, and of how a document compares with the others.
-_TRANSFORMS: dict[str, tuple[str, ...]] = {
-    "e-lambdaloss-context": ("list-context",),
-    "e-lambdaloss-means": ("list-means",),
-    "e-xendcg-context": ("list-context",),
+_DEFAULTS_OF_LIGHTGBM = {
+    "trees": 100,
+    "learning_rate": 0.1,
+    "leaves": 31,
+    "min_documents": 20,
+    "feature_fraction": 1.0,
+    "smoothing": 1,
 }
+_CONTEXT = ("list-context",)  # features of the whole list, and of how a document compares with the others
+# Nets and linear models are cheap, and differ more between parts than trees do: three averaged ones are better.
+_REPEATS = 3
+_UNMEASURED = (
+    Candidate("listnet-linear", "listnet-linear", _LINEAR, repeats=_REPEATS),
+    Candidate(BASELINE, "lightgbm-lambdarank", _DEFAULTS_OF_LIGHTGBM),
+    Candidate("e-lambdaloss-smooth", "e-lambdaloss-mart", _SMOOTH),
+    Candidate("e-xendcg-smooth", "e-xendcg-mart", _SMOOTH),
+    Candidate("e-lambdaloss-context", "e-lambdaloss-mart", _SMOOTH, transforms=_CONTEXT),
+    Candidate("e-lambdaloss-means", "e-lambdaloss-mart", _SMOOTH, transforms=("list-means",)),
+    Candidate("e-xendcg-context", "e-xendcg-mart", _SMOOTH, transforms=_CONTEXT),
+    Candidate("urank-quick", "urank", _QUICK_NET, repeats=_REPEATS),
+    Candidate("urank-context", "urank", _QUICK_NET, transforms=_CONTEXT, repeats=_REPEATS),
+    Candidate("e-lambdamart-smooth", "e-lambdamart", _SMOOTH),
+    Candidate("e-lambdaloss-plain", "e-lambdaloss-mart", {"lightgbm.path_smooth": 0.0}),
+    Candidate("e-xendcg-l2", "e-xendcg-mart", {"lightgbm.lambda_l2": 10.0, "leaves": 16, "feature_fraction": 0.3}),
+    Candidate("lambdaloss-net-quick", "lambdaloss-net", _QUICK_NET | {"dropout": 0.1}, repeats=_REPEATS),
+    Candidate(
+        "lambdaloss-net-context", "lambdaloss-net", _QUICK_NET | {"dropout": 0.1}, transforms=_CONTEXT, repeats=_REPEATS
+    ),
+    Candidate("e-approxndcg-net-quick", "e-approxndcg-net", _QUICK_NET, repeats=_REPEATS),
+    Candidate("logrank-convex-ndcg", "logrank-convex-ndcg", _LINEAR, repeats=_REPEATS),
+    Candidate("urank", "urank"),
+    Candidate("catboost-yetirank", "catboost-yetirank"),
+    Candidate("xgboost-ndcg", "xgboost-ndcg", {"settings.max_depth": 4}),
+)
 
 
 def _load_candidates() -> tuple[Candidate, ...]:
     text = files("plackett.models.auto").joinpath("portfolio.json").read_text(encoding="utf-8")
     measured = json.loads(text)
     candidates = []
-    for name, recipe_name, settings in _SETTINGS:
-        numbers = measured.get(name, {})
-        seconds, gains = numbers.get("seconds", 3.0), numbers.get("gains", {})
-        gains = tuple(gains.get(size, 1.0) for size in SIZES)
-        candidates.append(Candidate(name, recipe_name, settings, seconds, gains, _TRANSFORMS.get(name, ())))
+    for candidate in _UNMEASURED:
+        numbers = measured.get(candidate.name, {})
+        gains = tuple(numbers.get("gains", {}).get(size, 1.0) for size in SIZES)
+        candidates.append(replace(candidate, seconds=numbers.get("seconds", 3.0), gains=gains))
     return tuple(candidates)
 
 
@@ -141,7 +140,7 @@ def size_of(data: Dataset) -> Size:
     return "medium" if data.n_lists < _LARGE_LISTS else "large"
 
 
-def order_candidates(candidates: Sequence[Candidate], data: Dataset, fits: int) -> tuple[Candidate, ...]:
+def order_candidates(candidates: Sequence[Candidate], data: Dataset, folds: int) -> tuple[Candidate, ...]:
     """The candidates by expected gain per second for data of this size.
 
     The cheapest comes first, so that a model exists early, and the baseline second.
@@ -149,9 +148,9 @@ def order_candidates(candidates: Sequence[Candidate], data: Dataset, fits: int) 
     place = SIZES.index(size_of(data))
 
     def density(candidate: Candidate) -> float:
-        return candidate.gains[place] / candidate.expected_seconds(data, fits)
+        return candidate.gains[place] / candidate.expected_seconds(data, folds)
 
-    first = min(candidates, key=lambda c: c.expected_seconds(data, fits))
+    first = min(candidates, key=lambda c: c.expected_seconds(data, folds))
     ordered = sorted((c for c in candidates if c is not first), key=density, reverse=True)
     ordered.sort(key=lambda c: c.name != BASELINE)  # stable: only the baseline moves
     return (first, *ordered)

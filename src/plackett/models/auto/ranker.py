@@ -154,9 +154,8 @@ class AutoRanker(Ranker):
             reserve = _FINISHING_SHARE + (_DISTILLING_SHARE if self.distill else 0.0)
             budget = TimeBudget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
             search = self._search(folder, data, context, budget, processes)
-            n_fits = self._n_folds(data)
             try:
-                search.run(order_candidates(candidates, data, n_fits))
+                search.run(order_candidates(candidates, data, self._n_folds(data)))
                 if self.presets == "best":
                     self._vary(search)
             except KeyboardInterrupt:
@@ -236,7 +235,14 @@ class AutoRanker(Ranker):
             ranker = candidate.build(seed=self.seed, threads=1 if is_small else self.threads)
             if missing and not ranker.takes_missing:
                 ranker.set_params(transforms=("impute", *ranker.transforms))
-            crossfit = CrossFit(ranker, folds=folds, seed=self.seed, stop_on="next", transforms=candidate.transforms)
+            crossfit = CrossFit(
+                ranker,
+                folds=folds,
+                repeats=candidate.repeats,
+                seed=self.seed,
+                stop_on="next",
+                transforms=candidate.transforms,
+            )
             crossfit.recipe_name = candidate.recipe
             crossfit.processes = processes  # type: ignore[misc]
             return crossfit

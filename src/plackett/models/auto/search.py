@@ -145,15 +145,15 @@ class Search:
 
     def predict_seconds(self, candidate: Candidate) -> float:
         """Predict the seconds that a candidate will take, from earlier candidates of its family."""
-        fits = self.make_crossfit(candidate)._n_members
-        expected = candidate.expected_seconds(self.data, fits)
+        folds = self.make_crossfit(candidate).folds
+        expected = candidate.expected_seconds(self.data, folds)
         family = [r for r in self.results.values() if r.candidate.family == candidate.family]
         for measured in (
             [(r.seconds, r.candidate) for r in family if r.scores is not None],
             [(r.needed, r.candidate) for r in family if r.needed > 0],
         ):
             # The first fit of a family also loads and compiles code, so use the smaller of two ratios.
-            ratios = sorted(s / c.expected_seconds(self.data, fits) for s, c in measured)
+            ratios = sorted(s / c.expected_seconds(self.data, folds) for s, c in measured)
             if ratios:
                 return expected * ratios[(len(ratios) - 1) // 2]
         # If the family has not been measured here, leave out only what is certainly too slow.
