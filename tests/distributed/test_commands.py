@@ -13,6 +13,7 @@ import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.app import app
 from plackett.distributed import ClusterError
+from plackett.experiments.papers import run
 from plackett.experiments.store import RunStore
 
 pytest.importorskip("ray", reason="needs the extra distributed")
@@ -87,15 +88,17 @@ def test_robustness_runs_its_trials_on_a_cluster(ray_head, files, tmp_path) -> N
     assert curves[0] == curves[1] == curves[2]
 
 
-def test_reproduce_runs_its_trials_on_a_cluster(ray_head, files, tmp_path) -> None:
-    small = ("--trials", "2", "--models", "XE-NDCG-MART", "--set", "trees=2", "--set", "leaves=3", "--json")
-    there = _run(*_arguments("reproduce", files, tmp_path / "there"), *small, "--cluster", ray_head.cluster())
-    assert there.exit_code == 0, there.output
-    here = _run(*_arguments("reproduce", files, tmp_path / "here"), *small, "--threads", "1")
-    actual = [json.loads(item.stdout) for item in (there, here)]
-    assert [item["ran"] for item in actual] == [4, 4]
-    numbers = [[e["means"] for e in item["exhibits"][0]["numbers"].values()] for item in actual]
-    assert numbers[0] == numbers[1]
+def test_reproduce_gives_its_cluster_to_the_trials(files, tmp_path, monkeypatch) -> None:
+    given: list[object] = []
+
+    def run_trials(*_: object, cluster: object, **__: object) -> int:
+        given.append(cluster)
+        raise ClusterError("seen")
+
+    monkeypatch.setattr(run, "run_trials", run_trials)  # of the cluster itself, robustness is the test
+    result = _run(*_arguments("reproduce", files, tmp_path / "there"), "--cluster", "127.0.0.1:1?workers=3")
+    assert isinstance(result.exception, ClusterError)
+    assert given[0].workers == 3
 
 
 def test_tune_searches_on_a_cluster_and_writes_a_model(ray_head, files, tmp_path) -> None:

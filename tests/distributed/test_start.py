@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -63,32 +61,6 @@ def test_the_message_says_what_happened(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 EXACT = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1.0}  # limits that do not depend on the partition
-
-
-@pytest.mark.timeout(600)
-def test_a_worker_killed_as_soon_as_it_is_there_is_replaced(ray_head) -> None:
-    data = pk.synthetic("letor", n_lists=30, seed=1)
-    ranker = pk.TreeRanker(trees=3, leaves=4, threads=1, lightgbm=EXACT)
-    expected = ranker.fit(data).predict(data)
-    killed: list[int] = []
-    is_over = threading.Event()
-
-    def kill() -> None:
-        while not killed and not is_over.is_set():
-            for process in ray_head.running("ray::RayTrainWorker")[:1]:
-                os.kill(process, signal.SIGKILL)
-                killed.append(process)
-            time.sleep(0.02)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        found = ranker.fit(data, cluster=ray_head.cluster())
-    finally:
-        is_over.set()
-        thread.join()
-    assert killed
-    np.testing.assert_allclose(found.predict(data), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.timeout(600)

@@ -75,22 +75,36 @@ def test_two_workers_one_of_them_slow_grow_the_trees_of_one_process(ray_head, pa
     assert "127.0.0.1" not in ranker.model_
 
 
-def test_a_worker_killed_in_the_midst_is_replaced_and_the_model_is_the_same(
+def test_workers_killed_at_the_start_and_in_the_midst_are_replaced_and_the_model_is_the_same(
     ray_head, parts, alone, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr(Checkpoint, "seconds", 0.0)
     killed: list[int] = []
     seen: list[int] = []
+    is_over = threading.Event()
+
+    def kill_at_start() -> None:
+        while not killed and not is_over.is_set():
+            for worker in ray_head.running(WORKER)[:1]:
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
+            time.sleep(0.02)
 
     def kill(_: str, done: int, __: int) -> None:
         seen.append(done)
-        if done >= 3 and not killed:
+        if done >= 3 and len(killed) == 1:
             killed.append(ray_head.running(WORKER)[-1])
-            os.kill(killed[0], signal.SIGKILL)
+            os.kill(killed[1], signal.SIGKILL)
 
-    ranker = _noisy().fit(*parts, checkpoint=tmp_path / "fit", cluster=ray_head.cluster(), progress=kill)
-    assert killed
-    assert 0 in seen[1:]  # the second group begins
+    thread = threading.Thread(target=kill_at_start)
+    thread.start()
+    try:
+        ranker = _noisy().fit(*parts, checkpoint=tmp_path / "fit", cluster=ray_head.cluster(), progress=kill)
+    finally:
+        is_over.set()
+        thread.join()
+    assert len(killed) == 2
+    assert 0 in seen[1:]  # another group begins
     assert list((tmp_path / "fit").glob("step-*"))
     _assert_same(ranker, alone, parts)
 
