@@ -72,7 +72,8 @@ def auto(
         shutil.rmtree(folder, ignore_errors=True)
     result = _describe(ranker, out, test_data, seconds)
     if report is not None:
-        lead = f"{minutes:g} minutes, {training.n_lists:,} lists. {ranker.summary()}."
+        unit = "minute" if minutes == 1 else "minutes"
+        lead = f"{minutes:g} {unit}, {training.n_lists:,} lists. {ranker.summary()}."
         write_page(report, "auto.html", title=f"The best ranking: {out.name}", lead=lead, result=result)
     if json:
         print_json(result)
