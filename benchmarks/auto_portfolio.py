@@ -54,7 +54,7 @@ def main() -> None:
         search = _cross_fit(data, work / name, options.folds, options.minutes)
         millions = data.n_docs * data.n_features / 1e6
         for result in search.finished:
-            rest = result.seconds / (options.folds * result.candidate.repeats) - SECONDS_PER_FIT
+            rest = result.seconds / (options.folds * result.candidate.repeats_on(data)) - SECONDS_PER_FIT
             seconds[result.candidate.name].append(max(rest, 0.01) / millions)
         size = portfolio.size_of(data)
         for candidate, gain in _mean_gains(search).items():
@@ -100,7 +100,7 @@ def _cross_fit(data: pk.Dataset, folder: Path, folds: int, minutes: float) -> Se
 
     def make_crossfit(candidate: portfolio.Candidate) -> pk.CrossFit:
         ranker = candidate.build(seed=0, threads=1)
-        repeats, transforms = candidate.repeats, candidate.transforms
+        repeats, transforms = candidate.repeats_on(data), candidate.transforms
         return pk.CrossFit(ranker, folds=folds, repeats=repeats, stop_on="next", transforms=transforms)
 
     def report(text: str, done: int, total: int) -> None:

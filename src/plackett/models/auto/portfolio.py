@@ -53,7 +53,7 @@ class Candidate:
     transforms: tuple[str, ...] = ()
     """Applied to the features of all members."""
     repeats: int = 1
-    """Number of times the lists are divided into parts, each with members of its own."""
+    """Number of times that small data are divided into parts, each time with members of their own."""
 
     @property
     def family(self) -> str:
@@ -70,7 +70,11 @@ class Candidate:
     def expected_seconds(self, data: Dataset, folds: int) -> float:
         """Expected seconds of cross-fitting, before anything has been measured on these data."""
         millions = data.n_docs * data.n_features / 1e6
-        return folds * self.repeats * (SECONDS_PER_FIT + self.seconds * millions)
+        return folds * self.repeats_on(data) * (SECONDS_PER_FIT + self.seconds * millions)
+
+    def repeats_on(self, data: Dataset) -> int:
+        """Number of times that these data are divided into parts."""
+        return self.repeats if size_of(data) == "small" else 1
 
 
 SECONDS_PER_FIT = 0.2
@@ -91,7 +95,7 @@ _DEFAULTS_OF_LIGHTGBM = {
     "smoothing": 1,
 }
 _CONTEXT = ("list-context",)  # features of the whole list, and of how a document compares with the others
-# Nets and linear models are cheap, and differ more between parts than trees do: three averaged ones are better.
+# On small data, nets and linear models are cheap, and differ more than trees do: three averaged ones are better.
 _REPEATS = 3
 _UNMEASURED = (
     Candidate("listnet-linear", "listnet-linear", _LINEAR, repeats=_REPEATS),

@@ -238,7 +238,7 @@ class AutoRanker(Ranker):
             crossfit = CrossFit(
                 ranker,
                 folds=folds,
-                repeats=candidate.repeats,
+                repeats=candidate.repeats_on(data),
                 seed=self.seed,
                 stop_on="next",
                 transforms=candidate.transforms,
