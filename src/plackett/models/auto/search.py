@@ -9,10 +9,13 @@ Folder of a search::
 
     fit.json, lock         what is searched, and the process that does it
     spent.json             seconds used so far
-    fits/NAME/             checkpoint of a cross-fit that is not finished
-    candidates/NAME/       model/ (a saved CrossFit), scores.npy, result.json
+    fits/KEY/              checkpoint of a cross-fit that is not finished
+    candidates/KEY/        model/ (a saved CrossFit), scores.npy, result.json
+
+A key is the name of a candidate with a digest of its settings.
 """
 
+import hashlib
 import json
 import shutil
 import time
@@ -161,7 +164,7 @@ class Search:
 
     def _try(self, candidate: Candidate, *, must_finish: bool) -> Result:
         start = self.budget.clock()
-        checkpoint = self.folder / "fits" / candidate.name
+        checkpoint = self.folder / "fits" / self._key(candidate)
         crossfit = self.make_crossfit(candidate)
         # Fits that cannot be continued to the same model start again.
         can_resume = not isinstance(crossfit.ranker, TreeRanker) or why_not_resumable(crossfit.ranker) is None
@@ -243,7 +246,13 @@ class Search:
         return self._path(candidate).is_dir()
 
     def _path(self, candidate: Candidate) -> Path:
-        return self.folder / "candidates" / candidate.name
+        return self.folder / "candidates" / self._key(candidate)
+
+    def _key(self, candidate: Candidate) -> str:
+        """The name with a digest of the settings, which may differ in another version."""
+        folds, repeats = self.make_crossfit(candidate).folds, candidate.repeats_on(self.data)
+        settings = sorted(candidate.settings.items()), candidate.recipe, candidate.transforms, folds, repeats
+        return f"{candidate.name}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:8]}"
 
     def _save(self, result: Result, crossfit: CrossFit) -> None:
         assert result.scores is not None
