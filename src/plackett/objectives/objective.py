@@ -131,6 +131,7 @@ class Objective(ABC):
             check(self.name, **{name: getattr(self, name)})
         for name, words in self.choices.items():
             check_choice(self.name, words, **{name: getattr(self, name)})
+        check_seed(self.name, self.seed)
 
     @property
     def params(self) -> tuple[float, ...]:
@@ -200,7 +201,7 @@ class Objective(ABC):
             function=self.function,
             newton_function=self.newton_function or self.function,
             params=np.array(self.params, dtype=np.float64),
-            seed=self.seed if _is_random(self) else None,
+            seed=self.seed if self.draw is not None or _is_random(self) else None,
             uses_one_level=self.uses_one_level,
             # The single-precision forms make their own draws.
             float32_form=None if draws else self.float32_form,
@@ -421,6 +422,12 @@ def check_whole(objective: str, **parameters: int) -> None:
 
 def _is_count(value: float) -> bool:
     return 1 <= value < math.inf and value == int(value)
+
+
+def check_seed(objective: str, seed: int) -> None:
+    """Raise unless the seed is a whole number."""
+    if not isinstance(seed, (int, np.integer)):
+        raise UsageError(f"{objective} needs seed to be a whole number, got seed={seed!r}.")
 
 
 def check_between(objective: str, low: float, high: float = math.inf, **parameters: float) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.objective import BoundObjective, Draws, Objective, ScoreNoise
+from plackett.objectives.objective import BoundObjective, Draws, Objective, ScoreNoise, check_seed
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Stochastic(Objective):
             raise UsageError(
                 f"Stochastic needs samples >= 1 and beta >= 0, got samples={self.samples} and beta={self.beta}."
             )
+        check_seed(self.name, self.seed)
 
     @property
     def name(self) -> str:  # type: ignore[override]
