@@ -184,7 +184,7 @@ def _trials(trials: list[dict[str, Any]]) -> list[str]:
     if not trials:
         return []
     lines = [
-        "## Trials of cross-fitted trees",
+        "## Trials of cross-fitted models",
         "",
         "Cross-fitted on the training lists of a fold, measured on its validation lists (NDCG@5 / @10): the mean of",
         "single members; the sum of scores, each divided by its deviation; the sum of ranks. *difference*: of the sum",
@@ -247,5 +247,5 @@ def _not_run(outcomes: list[dict[str, Any]], trials: list[dict[str, Any]]) -> li
             lines.append(f"- {system}{budget}: {'everywhere' if missing == list(SETS) else '; '.join(missing)}")
     tried = {trial["trial"] for trial in trials}
     untried = [name for name in TRIALS if name not in tried]
-    lines += [f"- trials of cross-fitted trees: {'; '.join(untried)}"] if untried else []
+    lines += [f"- trials of cross-fitted models: {'; '.join(untried)}"] if untried else []
     return ["## What has not been run", "", *lines] if lines else []

@@ -26,6 +26,8 @@ from symmetric_trees import SymmetricTrees
 
 METRICS = ("ndcg@5", "ndcg@10")
 _SMOOTH = {"lightgbm.path_smooth": 10.0}
+_LINEAR = {"C": tuple(10.0**k for k in range(-4, 4))}
+_QUICK_NET = {"learning_rate": 1e-3, "batch_lists": 8, "epochs": 40, "patience": 8}
 _LOSS = "e-lambdaloss-mart"
 TRIALS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "as it is": (_LOSS, {}, 5),
@@ -53,6 +55,16 @@ TRIALS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "list-context": (_LOSS, {}, 5),
     "e-xendcg, path_smooth 10, list-context": ("e-xendcg-mart", _SMOOTH, 5),
     "CatBoost, list-context": ("catboost-yetirank", {}, 5),
+    "uRank": ("urank", _QUICK_NET, 5),
+    "uRank, list-context": ("urank", _QUICK_NET, 5),
+    "LambdaLoss net": ("lambdaloss-net", _QUICK_NET | {"dropout": 0.1}, 5),
+    "LambdaLoss net, list-context": ("lambdaloss-net", _QUICK_NET | {"dropout": 0.1}, 5),
+    "e-lambdamart, path_smooth 10": ("e-lambdamart", _SMOOTH, 5),
+    "e-lambdamart, path_smooth 10, list-context": ("e-lambdamart", _SMOOTH, 5),
+    "E[ApproxNDCG] net": ("e-approxndcg-net", _QUICK_NET, 5),
+    "E[ApproxNDCG] net, list-context": ("e-approxndcg-net", _QUICK_NET, 5),
+    "ListNet, linear": ("listnet-linear", _LINEAR, 5),
+    "ListNet, linear, list-context": ("listnet-linear", _LINEAR, 5),
 }
 TRANSFORMS = ("list-means", "list-context")
 BOOTSTRAP = "Bayesian bootstrap of lists"

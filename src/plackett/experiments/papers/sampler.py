@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.stats
+import scipy  # its stats is imported when it is used
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError

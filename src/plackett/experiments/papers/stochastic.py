@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
+import scipy  # its stats is imported when it is used
 
 from plackett.experiments.figures import Line, LineChart
 from plackett.experiments.papers import paper, result_tables as tables
