@@ -27,9 +27,9 @@ SIGNATURES = {
     "per_list": "scores dataset more metrics query_ids",
     "metric": "spelling convention name options",
     "compare": (
-        "data models protocol metrics baseline metric store jobs threads cluster seed test correction progress"
+        "data models protocol metrics baseline metric store jobs threads cluster seed test correction progress select"
     ),
-    "export": "ranker path target feature_names name missing verify documents",
+    "export": "ranker path target feature_names name missing verify documents form",
     "import_model": "path form n_features feature_names",
     "read_clicks": "path progress columns",
     "reproduce": (
@@ -37,7 +37,7 @@ SIGNATURES = {
     ),
     "tune": (
         "data model trials metric validation folds validation_share space settings store jobs "
-        "threads pruner seed refit progress cluster"
+        "threads pruner seed refit progress cluster share"
     ),
     "objective": "name parameters",
     "recipe": "name preset overrides",

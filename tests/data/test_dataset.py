@@ -393,7 +393,7 @@ def test_scattered_rows_of_a_file_are_merged_with_a_warning() -> None:
 
 
 def test_scattered_rows_of_a_file_are_refused_by_strict_reading() -> None:
-    with pytest.raises(DataError, match="strict=True refuses"):
+    with pytest.raises(DataError, match="read them without strict=True"):
         Dataset.from_table(_scattered(), strict=True)
 
 

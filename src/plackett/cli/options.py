@@ -110,6 +110,11 @@ class DataOptions:
     ] = None
     cache: Annotated[Path | None, "Folder that keeps streamed features, so that the next run is faster."] = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.features, str) and self.features.isdecimal():  # what --n-features was called before
+            object.__setattr__(self, "n_features", int(self.features))
+            object.__setattr__(self, "features", None)
+
     def read_options(self, **changes: Any) -> dict[str, Any]:
         """Keyword arguments of :func:`plackett.read`."""
         options = {name: value for name, value in vars(self).items() if name not in ("stream", "cache")}

@@ -248,7 +248,7 @@ class Dataset:
             row = int(np.argmax(np.diff(dataset.list_of_row) < 0)) + 1
             name = dataset.list_ids[dataset.list_of_row[row]].item()
             text = f"row {row} (counted from 0): query id {name!r} occurs again after rows of other queries; "
-            remedy = ("sort the rows by query: ", Parameter("strict", True), " refuses them.")
+            remedy = ("sort the rows by query, or read them without ", Parameter("strict", True), ".")
             raise DataError(Message(text, *remedy), path=table.source)
         source = table.source or "the data"
         problem = "the rows of some queries are not next to each other; rows with the same query id form one list."
@@ -363,6 +363,11 @@ class Dataset:
         if not self.is_grouped:
             values = values[np.argsort(self.list_of_row, kind="stable")]
         return np.asarray(function.reduceat(values, ragged.offsets_from_sizes(self.list_sizes)[:-1]))
+
+    def to_rows(self, scores: ArrayLike) -> NDArray[Any]:
+        """Deprecated: return the scores as they are, since they are in the order of the rows already."""
+        warnings.warn("Dataset.to_rows is deprecated: it changes nothing.", DeprecationWarning, stacklevel=2)
+        return np.asarray(scores)
 
     def rank(self, scores: NDArray[np.float64]) -> Rows:
         """Rows list by list, best first; equal scores come in canonical order, as in metrics."""

@@ -30,7 +30,7 @@ import lzma
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
@@ -53,9 +53,9 @@ _MATRIX_BYTES_PER_BYTE = 1000  # matrix bytes per byte of text; a value takes ab
 class ReadLimits:
     """Limits on what reading a text may consume; None stands for the default."""
 
-    max_features: int | None = None
-    max_line_bytes: int | None = None
-    max_expansion: int | None = None
+    max_features: int | None = field(default=None, kw_only=True)
+    max_line_bytes: int | None = field(default=None, kw_only=True)
+    max_expansion: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("max_features", "max_line_bytes", "max_expansion"):

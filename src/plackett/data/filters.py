@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, UsageError, warn_renamed
 from plackett.data.canonical import hash_documents, hash_ids
 from plackett.data.dataset import Dataset
 
@@ -113,6 +113,12 @@ def drop_uniform(ds: Dataset) -> Dataset:
 def binarize(ds: Dataset, threshold: float = 0.0) -> Dataset:
     """Set labels above ``threshold`` to 1 and the others to 0."""
     return ds.with_labels((ds.labels > threshold).astype(np.float32))
+
+
+def binarise(ds: Dataset, threshold: float = 0.0) -> Dataset:
+    """Deprecated spelling of :func:`binarize`."""
+    warn_renamed("binarise", "binarize")
+    return binarize(ds, threshold)
 
 
 RULES: dict[str, Callable[[Dataset], Dataset]] = {

@@ -124,7 +124,9 @@ def read_folds(
     layout = {name: find_splits(folder, prefix) for name, folder in fold_folders(Path(path)).items()}
     files = _find_copies([file for splits in layout.values() for file in splits.values()])
     columns = (label, query, document, weight, features, n_features, missing, strict, drop, categorical)
-    options = ReadOptions(max_features, max_line_bytes, max_expansion, *columns)
+    options = ReadOptions(
+        *columns, max_features=max_features, max_line_bytes=max_line_bytes, max_expansion=max_expansion
+    )
     sources = {file: find_files(file) for file in sorted(set(files.values()))}
     if stream is None:
         stream = not fits_in_memory(list(sources.values()), options)

@@ -125,7 +125,9 @@ def read(
     >>> data = pk.read("train.parquet", label="grade", query="qid")  # doctest: +SKIP
     """
     columns = (label, query, document, weight, features, n_features, missing, strict, drop, categorical)
-    options = ReadOptions(max_features, max_line_bytes, max_expansion, *columns)
+    options = ReadOptions(
+        *columns, max_features=max_features, max_line_bytes=max_line_bytes, max_expansion=max_expansion
+    )
     return read_files(find_files(path), options, progress)
 
 

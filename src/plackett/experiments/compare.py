@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of, unknown_name
+from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of, unknown_name, warn_renamed
 from plackett.data import Dataset, Fold
 from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.plan import METRIC, METRICS, Plan, Trial, plan_comparison, threads_per_trial
@@ -67,6 +67,7 @@ def compare(
     test: Test | None = None,
     correction: Correction = "holm",
     progress: Progress | None = None,
+    select: MetricSpec | None = None,
 ) -> CompareResult:
     """Train systems on the splits of a protocol and compare them with significance tests.
 
@@ -109,6 +110,8 @@ def compare(
         Correction for the number of systems.
     progress
         Called with a text, the number of finished trials and the number of trials.
+    select
+        Deprecated name of ``metric``.
 
     Examples
     --------
@@ -119,7 +122,10 @@ def compare(
     >>> sorted(entry.name for entry in result.board.entries)
     ['listnet-linear:C=1', 'listnet-linear:C=100']
     """
-    if test is not None and test not in TESTS:
+    if select is not None:
+        warn_renamed("select", "metric")
+        metric = select
+    if test is not None and test not in (*TESTS, "randomisation"):  # leaderboard() replaces the old spelling
         raise unknown_name("test", str(test), TESTS)
     if correction not in CORRECTIONS:
         raise unknown_name("correction", str(correction), CORRECTIONS)

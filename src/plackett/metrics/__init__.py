@@ -5,6 +5,8 @@ from plackett.metrics.definition import OPTIONS, MetricSettings
 from plackett.metrics.evaluate import LabeledLists, evaluate, per_list
 from plackett.metrics.metric import FunctionMetric, Metric, MetricLike, metric, metrics, split
 
+LabelledLists = LabeledLists  # the old spelling
+
 __all__ = [
     "CONVENTIONS",
     "CONVENTION_NAMES",
@@ -13,6 +15,7 @@ __all__ = [
     "OPTIONS",
     "FunctionMetric",
     "LabeledLists",
+    "LabelledLists",
     "Metric",
     "MetricLike",
     "MetricSettings",

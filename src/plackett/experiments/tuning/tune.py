@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from plackett.base.errors import UsageError, rename_deprecated, require
+from plackett.base.errors import UsageError, rename_deprecated, require, warn_renamed
 from plackett.data import Dataset, Fold
 from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.plan import threads_per_trial
@@ -112,6 +112,7 @@ def tune(
     refit: bool = True,
     progress: Progress | None = None,
     cluster: Cluster | str | None = None,
+    share: float | None = None,
 ) -> TuneResult:
     """Search for the settings of a model that are best on validation lists.
 
@@ -162,6 +163,8 @@ def tune(
         Run the trials as tasks on Ray: ``"local:2"``, ``"auto"``, or a
         :class:`plackett.distributed.Cluster`, which then determines the number of trials at a time
         and the threads of each. The final model is fitted in this process.
+    share
+        Deprecated name of ``validation_share``.
 
     Examples
     --------
@@ -171,6 +174,9 @@ def tune(
     >>> result.value >= result.recipe_value
     True
     """
+    if share is not None:
+        warn_renamed("share", "validation_share")
+        validation_share = share
     if validation is None:
         source = as_source(data)
     elif isinstance(data, Dataset):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from plackett.base.errors import UsageError, unknown_name
+from plackett.base.errors import UsageError, unknown_name, warn_renamed
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Features
 from plackett.models import Ranker, load
@@ -112,6 +112,7 @@ def export(
     missing: Missing = "keep",
     verify: bool = True,
     documents: Features | None = None,
+    form: str | None = None,
 ) -> bool:
     """Write a fitted ranker as a file from which the target computes the same scores.
 
@@ -138,6 +139,8 @@ def export(
         installed. A file that scores differently is not written.
     documents
         Features of documents to compare on as well, one row each.
+    form
+        Deprecated name of ``target``.
 
     Returns
     -------
@@ -155,6 +158,9 @@ def export(
     >>> ranker = pk.recipe("lambdamart", trees=3).fit(pk.synthetic("letor", n_lists=30))
     >>> pk.export(ranker, "model.json", "vespa")  # doctest: +SKIP
     """
+    if form is not None:
+        warn_renamed("form", "target")
+        target = target or form
     difference = export_and_compare(ranker, path, target, feature_names, name, missing, verify, documents)
     return difference is not None
 
