@@ -180,6 +180,12 @@ def test_the_seed_reaches_models_inside_models() -> None:
     assert "lightgbm" in system.libraries()
 
 
+def test_a_model_keeps_its_threads_unless_the_comparison_sets_them() -> None:
+    (system,) = as_systems({"trees": pk.recipe("lambdamart", threads=4)})
+    assert system.build(seed=0).threads == 4
+    assert system.build(seed=0, threads=1).threads == 1
+
+
 def test_what_cannot_be_compared_is_refused(data, systems) -> None:
     with pytest.raises(UsageError, match="baseline 'x' is not among the models f0, f1, f2"):
         compare(data, systems, baseline="x")

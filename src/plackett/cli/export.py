@@ -35,7 +35,7 @@ def export(
         'What the target does with missing features: "zero" reads them as 0; "never" promises that none is '
         'missing; "keep" passes them on.',
     ] = "keep",
-    verify: Annotated[bool, "Read the file back and compare scores, if plackett can read this target."] = True,
+    verify: Annotated[bool, "Read the file back as the target reads it, and compare the scores."] = True,
     data: Annotated[
         list[Path] | None, "Data set to compare scores on, in addition to random documents. Repeatable."
     ] = None,

@@ -74,7 +74,7 @@ Json = Annotated[bool, "Print JSON instead of tables."]
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How data is read. Every command that reads data takes these options."""
+    """How data is read. Commands that train, measure or convert take these options."""
 
     panel: ClassVar[str] = "Reading data"
 

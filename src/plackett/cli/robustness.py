@@ -49,7 +49,7 @@ def robustness(
 
     The lists of all folds are pooled and split at random. The same command resumes an interrupted experiment.
     """
-    kinds = {name: noise_kind(name) for name in options.split_names(perturb)}
+    noises = {name: noise_kind(name) for name in options.split_names(perturb)}
     chosen_levels = _parse_levels(levels)
     options.check_report_folder(out)
     rankers = systems.build()
@@ -58,13 +58,13 @@ def robustness(
         name: plan_comparison(
             source,
             rankers,
-            protocol=NoiseProtocol(Splits(trials, seed), kind.noise, chosen_levels or kind.levels),
+            protocol=NoiseProtocol(Splits(trials, seed), noise, chosen_levels or noise.levels),
             metrics=metrics,
             baseline=baseline,
             metric=split(metrics)[0],
             seed=seed,
         )
-        for name, kind in kinds.items()
+        for name, noise in noises.items()
     }
     cluster, parallelism = running.find_parallelism()
     all_plans = list(plans.values())

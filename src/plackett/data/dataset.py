@@ -244,7 +244,7 @@ class Dataset:
         if dataset.is_grouped:
             return dataset
         if strict:
-            # Lists are numbered by first appearance, so the first smaller number after a larger one is that row.
+            # Lists are numbered by first appearance: a number below that of the row before belongs to an earlier list.
             row = int(np.argmax(np.diff(dataset.list_of_row) < 0)) + 1
             name = dataset.list_ids[dataset.list_of_row[row]].item()
             text = f"row {row} (counted from 0): query id {name!r} occurs again after rows of other queries; "
@@ -383,7 +383,7 @@ class Dataset:
         return self.rearrange(np.argsort(self.list_of_row, kind="stable"))
 
     def rearrange(self, rows: Rows) -> Dataset:
-        """Return all rows in another order in which lists appear first in the same order."""
+        """Return all rows in another order, which must keep the order in which lists first appear."""
         return self._take(rows, np.arange(self.n_lists), self.list_of_row[rows])
 
     def canonical(self, *, copy: bool = True) -> Dataset:
@@ -413,7 +413,7 @@ class Dataset:
     def select(self, lists: ArrayLike) -> Dataset:
         """Return the lists at these positions; their rows keep their order.
 
-        Rows that are next to each other share the features of this data set; others are copied.
+        If all selected rows are next to each other, features are shared with this data set; otherwise they are copied.
         """
         positions = np.asarray(lists)
         if positions.size and positions.dtype.kind not in "iu":

@@ -104,12 +104,12 @@ def find_mapped_folder(data: Dataset) -> Path | None:
 
 
 TrainFunction = Callable[[WorkerGroup, dict[str, Dataset], Partition, Any], Any]
-"""What each worker calls: with its lists of each part, its partition and the specification."""
+"""The function that each worker calls with its group, its lists of each part, its partition and the specification."""
 Backend = Literal["lightgbm", "torch"]
 
 _POLL_SECONDS = 0.2  # between reads of the coordinator's messages
 _PERMANENT = (DataError, UsageError, ImportError)
-"""Errors that another attempt would raise again. Exception: LightGBM reports network errors as DataError, too."""
+"""Errors that another attempt would raise again. But a DataError may also wrap a network error of LightGBM."""
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def _worker_config(job: TrainingJob, workers: int, coordinator: Any) -> dict[str
 
 
 def fetch_lists(source: Any) -> Dataset:
-    """The lists of a worker: Ray's reference to them, or a folder that every machine sees and a run of its lists."""
+    """Fetch the lists of a worker; ``source`` is a Ray reference, or a folder that every machine sees and a range."""
     import ray
 
     if isinstance(source, tuple):

@@ -104,8 +104,8 @@ def compare(
     seed
         Random seed of splits, models and tests.
     test
-        The test whose p-values decide; by default the randomization test over lists, and the
-        t-test over trials.
+        The test whose p-values decide; by default the randomization test if lists are compared, and the
+        t-test if trials are.
     correction
         Correction for the number of systems.
     progress

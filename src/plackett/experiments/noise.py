@@ -31,6 +31,7 @@ class Noise(ABC):
 
     name: ClassVar[str]  # for people
     unit: ClassVar[str]  # what a level means; charts and tables show it in percent
+    levels: ClassVar[tuple[float, ...]] = LEVELS  # to measure at, unless others are given
     validation: ClassVar[bool] = False  # whether validation lists get the noise too; test lists never do
 
     def apply(self, train: Dataset, *, level: float, seed: int) -> Dataset:
@@ -159,6 +160,7 @@ class Clicks(Noise):
 
     name: ClassVar[str] = "simulated clicks"
     unit: ClassVar[str] = "probability of a click on an irrelevant document"
+    levels: ClassVar[tuple[float, ...]] = CLICK_LEVELS
     validation: ClassVar[bool] = True
 
     impressions: int = 10
@@ -182,23 +184,11 @@ class Clicks(Noise):
         return Dataset.from_clicks(log, data)
 
 
-@dataclass(frozen=True)
-class NoiseKind:
-    """A kind of noise with its default levels."""
-
-    noise: Noise
-    levels: tuple[float, ...]
-
-
-NOISE_KINDS: dict[str, NoiseKind] = {
-    "negatives": NoiseKind(Augmentation(), LEVELS),
-    "labels": NoiseKind(LabelNoise(), LEVELS),
-    "clicks": NoiseKind(Clicks(), CLICK_LEVELS),
-}
+NOISE_KINDS: dict[str, Noise] = {"negatives": Augmentation(), "labels": LabelNoise(), "clicks": Clicks()}
 """By the name that ``plackett robustness --perturb`` takes."""
 
 
-def noise_kind(name: str) -> NoiseKind:
+def noise_kind(name: str) -> Noise:
     """The kind of noise of this name."""
     if name not in NOISE_KINDS:
         raise UsageError(f"there is no noise {name!r}. There are: {', '.join(NOISE_KINDS)}.")

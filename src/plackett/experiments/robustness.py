@@ -16,16 +16,7 @@ from plackett.data import Dataset, Fold
 from plackett.distributed import Cluster
 from plackett.experiments.compare import open_store, run_trials
 from plackett.experiments.figures import FORMATS, Line, LineChart, can_draw, write_figure
-from plackett.experiments.noise import (
-    LEVELS,
-    NOISE_KINDS,
-    Augmentation,
-    Clicks,
-    LabelNoise,
-    Noise,
-    NoiseProtocol,
-    noise_kind,
-)
+from plackett.experiments.noise import NOISE_KINDS, Augmentation, Clicks, LabelNoise, Noise, NoiseProtocol, noise_kind
 from plackett.experiments.plan import Plan, plan_comparison
 from plackett.experiments.protocols import DataSource, Protocol, Splits, protocol as as_protocol
 from plackett.experiments.report.page import render_page, write_page
@@ -105,7 +96,7 @@ def robustness(
     models: Sequence[str] | Mapping[str, Ranker],
     *,
     noise: Noise,
-    levels: Sequence[float] = LEVELS,
+    levels: Sequence[float] | None = None,
     protocol: str | Protocol = "splits:100",
     metric: str = "ndcg@5",
     baseline: str | None = None,
@@ -126,13 +117,13 @@ def robustness(
     noise
         The kind of noise; it applies to training lists and, for some kinds, to validation lists.
     levels
-        Levels of noise.
+        Levels of noise; by default those of the kind of noise.
     protocol
         Repeated trials, such as ``splits:100``; trials of a level are paired by their division.
     metric
         What to measure on the test lists.
     """
-    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), noise, tuple(map(float, levels)))
+    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), noise, tuple(map(float, levels or noise.levels)))
     plan = plan_comparison(data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed)
     with open_store(store) as (runs, scratch):
         run_trials(plan, store=runs, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=progress)

@@ -37,12 +37,13 @@ class System:
     ranker: Ranker
 
     def build(self, *, seed: int, threads: int | None = None) -> Ranker:
-        """A new unfitted ranker with this seed."""
-        return _with_params(self.ranker, {"seed": seed, "threads": threads})
+        """A new unfitted ranker with this seed; ``threads`` None: as many as the ranker has."""
+        changes = {"seed": seed} if threads is None else {"seed": seed, "threads": threads}
+        return _with_params(self.ranker, changes)
 
     def settings(self, seed: int) -> dict[str, Any]:
         """Class and parameters as plain data, without threads, which change at most the last bits of a result."""
-        ranker = self.build(seed=seed)
+        ranker = _with_params(self.ranker, {"seed": seed, "threads": None})
         if isinstance(ranker, ExternalRanker):
             return ranker.describe()
         return {"kind": type(ranker).__name__, **encode_params(ranker)}

@@ -1,7 +1,8 @@
 r"""Cross-fitting: many models on rotating parts of the lists, averaged into one.
 
-Each member learns from all parts but one and uses that one for early stopping, so that every list serves both
-purposes. Members score on different scales: the scores of member m are divided by
+By default, each member learns from all parts but one and uses that one for early stopping, so that every list serves
+both purposes; with ``stop_on="next"`` it learns from all parts but two, and stops on one of them. Members score on
+different scales: the scores of member m are divided by
 
 .. math:: \sigma_m = \sqrt{\frac{1}{\sum_q n_q} \sum_q \sum_{i \in q} (s_i - \bar s_q)^2},
 
@@ -232,7 +233,7 @@ class CrossFit(Ranker):
 
     @property
     def curves_(self) -> Curves:  # type: ignore[override]
-        """The curves of the members, each on its held-out lists."""
+        """The curves of the members, each on the lists on which it stops early."""
         return {
             f"member {i + 1}": dict(member.curves_["validation"])
             for i, member in enumerate(self.members_)
@@ -444,12 +445,12 @@ def fit_member(common: tuple[CrossFit, Dataset, tuple[Metric, ...]], i: int, con
 
 
 def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
-    """An unfitted copy that uses this many threads, also in the rankers inside it."""
+    """An unfitted copy that uses this many threads, also in the rankers inside it; None: as many as they have."""
     copy = ranker.clone()
     changes: dict[str, Any] = {
         name: with_threads(value, threads) for name, value in copy.get_params().items() if isinstance(value, Ranker)
     }
-    if "threads" in copy.get_params():
+    if threads is not None and "threads" in copy.get_params():
         changes["threads"] = threads
     return copy.set_params(**changes)
 

@@ -49,10 +49,10 @@ def test_validation_lists_become_clicks_too_and_test_lists_do_not(web) -> None:
 
 
 def test_clicks_go_by_name_with_the_papers_levels() -> None:
-    kind = noise_kind("clicks")
-    assert kind.noise == Clicks()
-    assert kind.levels == (0.05, 0.1, 0.15, 0.2, 0.25)
-    assert kind.noise.clicks == (0.05, 0.3, 0.5, 0.7, 0.95)
+    noise = noise_kind("clicks")
+    assert noise == Clicks()
+    assert noise.levels == (0.05, 0.1, 0.15, 0.2, 0.25)
+    assert noise.clicks == (0.05, 0.3, 0.5, 0.7, 0.95)
 
 
 def test_what_is_wrong_is_refused(web) -> None:

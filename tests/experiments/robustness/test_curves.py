@@ -16,6 +16,7 @@ from plackett.experiments.protocols import Splits, as_source
 from plackett.experiments.robustness import (
     NOISE_KINDS,
     Augmentation,
+    Clicks,
     LabelNoise,
     render_curves,
     robustness,
@@ -35,7 +36,7 @@ def _same(one, other) -> bool:
 
 @pytest.mark.parametrize("name", NOISE_KINDS)
 def test_noise_is_a_value_and_none_of_it_changes_nothing(web, name) -> None:
-    noise = NOISE_KINDS[name].noise
+    noise = NOISE_KINDS[name]
     assert noise.apply(web, level=0.0, seed=1) is web
     once = noise.apply(web, level=0.4, seed=1)
     assert _same(once, noise.apply(web, level=0.4, seed=1))
@@ -168,6 +169,12 @@ def test_curves_have_a_point_per_level_and_differences_are_paired(tmp_path) -> N
     assert d.mean == pytest.approx(shaken[1].mean - steady[1].mean)
     assert d.low < d.mean < d.high
     assert (result.trials, result.levels, result.alpha) == (4, (0.0, 1.0), 0.01)
+
+
+def test_levels_are_those_of_the_noise_unless_others_are_given() -> None:
+    systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
+    for noise in (Clicks(), Augmentation()):
+        assert robustness(small_data(), systems, noise=noise, protocol="splits:2").levels == noise.levels
 
 
 def test_the_page_has_a_line_per_curve_and_escapes_names(tmp_path) -> None:

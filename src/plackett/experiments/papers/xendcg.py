@@ -38,7 +38,7 @@ def _noisy(data: str, budget: paper.Budget, kinds: Sequence[str]) -> list[paper.
             data,
             budget,
             (_LAMBDA, _XENDCG),
-            NoiseProtocol(_splits(budget, kind), NOISE_KINDS[kind].noise, NOISE_KINDS[kind].levels),
+            NoiseProtocol(_splits(budget, kind), NOISE_KINDS[kind], NOISE_KINDS[kind].levels),
         )
         for kind in kinds
     ]

@@ -61,7 +61,8 @@ _SMALL_VALUES, _PROCESS_VALUES = 20_000_000, 200_000
 class AutoRanker(Ranker):
     """The best ensemble for a time budget: many candidates are cross-fitted, and the best are summed with weights.
 
-    Candidates are tried in the order of expected gain per second. Each is cross-fitted, so that
+    The cheapest candidate is tried first, then LightGBM's defaults, then the others in the order of expected gain per
+    second. Each is cross-fitted, so that
     every list gets a score from models that have not seen it; weights are selected on these scores
     only. With validation data, members rotate over the training and the validation lists together.
 
@@ -74,7 +75,7 @@ class AutoRanker(Ranker):
     Parameters
     ----------
     minutes
-        Time to spend; the fit ends within about 10 % of it, except that the first candidate is always finished.
+        Time to spend; the fit exceeds it by at most about 10 %, except that the first candidate is always finished.
     metric
         What to select by, unless ``fit`` is given another metric.
     members
@@ -277,7 +278,7 @@ class AutoRanker(Ranker):
             np.array([weights[candidate.name] for candidate in kept]),
         )
         self.leaderboard_: tuple[LeaderboardRow, ...] = _make_leaderboard(search, selection, weights)
-        """Candidates and the ensemble on out-of-fold lists, the best first."""
+        """The ensemble, the candidates by their values on out-of-fold lists, and those that were not finished."""
         context.progress("selecting the ensemble", 1, 1)
 
     def _fit_simplest(self, data: Dataset, context: FitContext, reason: str) -> None:
@@ -295,7 +296,7 @@ class AutoRanker(Ranker):
     def _set_members(self, members: dict[str, Ranker], weights: NDArray[np.float64]) -> None:
         self.member_names_: tuple[str, ...] = tuple(members)
         self.members_: tuple[Ranker, ...] = tuple(members.values())
-        """The members of the ensemble, each a cross-fit."""
+        """The members of the ensemble: cross-fits, or one linear model if there are too few lists for them."""
         self.weights_: NDArray[np.float64] = weights
         """Weights of the members; they sum to 1."""
         self.distillation_: Distillation | None = None

@@ -2,7 +2,7 @@ r"""Ensemble selection: weights of candidates from their out-of-fold scores.
 
 Greedy selection with replacement (Caruana et al. 2004): starting from nothing, the candidate that
 raises the metric of the sum most is added, again and again; a weight is the share of the times a
-candidate was added. Candidates that never help get weight zero. The greedy path is followed on
+candidate was added. The greedy path is followed on
 several bootstrap samples of the lists, and the weights are averaged.
 
 A path that is too long may overfit. Cross-validation over the lists checks it: weights are selected
@@ -15,10 +15,10 @@ candidate was .01 lower.
 With few lists the metric cannot tell good candidates apart, and greedy weights follow chance. They
 are therefore averaged with smooth ones, :math:`\propto e^{-z^2/2}`, where z is the difference of a candidate from
 the best one in standard errors over lists. The share of the smooth weights is :math:`300 / (n + 300)` for n lists:
-three quarters for 100 lists, a quarter for 900.
+three quarters for 100 lists, a quarter for 900. Weights below .02 are then set to zero.
 
-The cross-validated scores are also an unbiased estimate for the ensemble: no list has influenced the
-weights by which it is scored.
+The cross-validated scores are also a nearly unbiased estimate for the ensemble: of the weights by which a list is
+scored, it influences only the length of the path.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _read_back(target: str, content: bytes, features: NDArray[np.float32], names
         return read_ranklib(content, n_features=features.shape[1]).predict(features)
     readers = {"lightgbm-text": read_lightgbm} | dict.fromkeys(_XGBOOST_FILES, read_xgboost)
     if target not in readers:
-        raise NotImplementedError(f"the target {target!r} has no reader; add one to READERS in {__file__}.")
+        raise NotImplementedError(f"the target {target!r} has no reader: add it to READERS or _read_back in {__file__}")
     return readers[target](content).predict(features)
 
 

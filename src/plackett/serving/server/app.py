@@ -58,7 +58,10 @@ class RequestRecord:
 
 
 class App:
-    """Serves the models of a registry; the settings host and port are not used here."""
+    """Serves the models of a registry.
+
+    Of the settings, ``port`` is not used here, and ``host`` only decides which Host headers are accepted.
+    """
 
     def __init__(
         self,
@@ -149,7 +152,7 @@ class App:
             )
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Cancel the work that waits; threads that run finish it."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._loader.shutdown(wait=False, cancel_futures=True)
 
