@@ -12,16 +12,14 @@ import numpy as np
 import plackett as pk
 from plackett.objectives import LambdaRank, XENDCG
 
-data = pk.synthetic("letor", n_lists=30, seed=1)
-scores = np.random.default_rng(0).normal(size=data.n_docs)
+rng = np.random.default_rng(0)
+offsets = np.arange(0, 601, 20)
+scores, labels = rng.normal(size=600), rng.integers(0, 3, 600).astype(np.float32)
 for objective in (LambdaRank(), pk.Stochastic(LambdaRank(), samples=2), XENDCG()):
-    lists = data.labels, data.offsets, data.keys
-    bound = objective.bind(*lists)
+    bound = objective.bind(labels, offsets)
     exact = bound.newton(scores, 3)
     arrays = [*bound.float32_gradient(scores, 3), exact.gradient, exact.curvature]
     print(*(hashlib.sha256(array.tobytes()).hexdigest()[:16] for array in arrays))
-ranker = pk.LinearRanker(objective="listnet").fit(data)
-print(hashlib.sha256(ranker.predict(data).tobytes()).hexdigest()[:16])
 """
 
 
@@ -34,5 +32,5 @@ def test_kernels_out_of_the_cache_give_the_bits_of_those_just_compiled(tmp_path)
         ).stdout
         for _ in range(2)
     )
-    assert compiling.count("\n") == 4
+    assert compiling.count("\n") == 3
     assert compiling == loading

@@ -66,7 +66,7 @@ def test_train(run) -> None:
 
 
 def test_auto(run, folder) -> None:
-    command = ("auto", "data.parquet", "--minutes", "0.2", "--members", "listnet-linear")
+    command = ("auto", "data.parquet", "--minutes", "0.05", "--members", "listnet-linear")
     result = run(*command, "--out", "auto.plackett", "--test", "data.parquet", "--report", "a.html")
     assert set(result) == {
         "model", "kind", "metric", "minutes", "seconds", "training", "members", "leaderboard",

@@ -37,7 +37,7 @@ def pick(scores, seed: int, count: int):
 @few
 def test_the_gradient_is_that_of_the_value_where_declared(loss, seed: int) -> None:
     lists = random_lists(seed)
-    assert_gradient_is_exact(loss, *lists, documents=pick(lists[0], seed, 6))
+    assert_gradient_is_exact(loss, *lists, documents=pick(lists[0], seed, 4))
 
 
 @pytest.mark.kernels

@@ -86,7 +86,7 @@ def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=20)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def hosts() -> Iterator[tuple[str, str]]:
     """Two namespaces with a pair of veth devices between them."""
     pytest.importorskip("ray", reason="needs the extra distributed")
@@ -112,23 +112,9 @@ def hosts() -> Iterator[tuple[str, str]]:
             subprocess.run(["ip", "netns", "delete", name], check=False, timeout=20)
 
 
-def test_workers_on_two_hosts_grow_the_trees_of_one_process(hosts, tmp_path) -> None:
-    actual = _run(hosts, SCRIPT, "shared=1", tmp_path / "data.pkdata")
-    assert actual["difference"] < 1e-9
-    assert HEAD in actual["hosts"]
-    assert WORKER in actual["hosts"]
-    assert actual["bytes"] > 10_000  # histograms have gone over the wire
-
-
-def test_trials_and_members_run_on_two_hosts(hosts, tmp_path) -> None:
-    pytest.importorskip("optuna", reason="needs the extra tune")
-    actual = _run(hosts, TASKS, "shared=0", tmp_path)
-    assert actual["hosts"] == {"members": [HEAD, WORKER], "trials": [HEAD, WORKER]}
-    assert actual["same"]
-
-
-def _run(hosts: tuple[str, str], script: str, settings: str, place: Path) -> Any:
-    """What a script on the first host prints, with Ray on both."""
+@pytest.fixture(scope="module")
+def first_host(hosts) -> Iterator[tuple[str, ...]]:
+    """The words that run a command on the first host; Ray runs on both."""
     first, second = (("ip", "netns", "exec", name) for name in hosts)
     folder = tempfile.mkdtemp(prefix="r", dir="/tmp")
     common = ("--num-cpus=1", "--object-store-memory=100000000", "--include-dashboard=false")
@@ -138,19 +124,39 @@ def _run(hosts: tuple[str, str], script: str, settings: str, place: Path) -> Any
         wait_for(lambda: _listens(first), 60)
         address = (f"--address={HEAD}:{PORT}", f"--node-ip-address={WORKER}")
         processes.append(start(*address, *common[:2], prefix=second, environment=ENVIRONMENT))
-        cluster = f"{HEAD}:{PORT}?workers=2&start_seconds=100&{settings}"
-        run = subprocess.run(
-            [*first, sys.executable, "-c", script, cluster, str(place)],
-            capture_output=True,
-            text=True,
-            env=ENVIRONMENT,
-            timeout=220,
-            check=False,
-        )
+        yield first
     finally:
         for process in reversed(processes):
             end(process)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_workers_on_two_hosts_grow_the_trees_of_one_process(first_host, tmp_path) -> None:
+    actual = _run(first_host, SCRIPT, "shared=1", tmp_path / "data.pkdata")
+    assert actual["difference"] < 1e-9
+    assert HEAD in actual["hosts"]
+    assert WORKER in actual["hosts"]
+    assert actual["bytes"] > 10_000  # histograms have gone over the wire
+
+
+def test_trials_and_members_run_on_two_hosts(first_host, tmp_path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra tune")
+    actual = _run(first_host, TASKS, "shared=0", tmp_path)
+    assert actual["hosts"] == {"members": [HEAD, WORKER], "trials": [HEAD, WORKER]}
+    assert actual["same"]
+
+
+def _run(host: tuple[str, ...], script: str, settings: str, place: Path) -> Any:
+    """What a script on a host prints."""
+    cluster = f"{HEAD}:{PORT}?workers=2&start_seconds=100&{settings}"
+    run = subprocess.run(
+        [*host, sys.executable, "-c", script, cluster, str(place)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=220,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr[-3000:]
     return json.loads(run.stdout.splitlines()[-1])
 
