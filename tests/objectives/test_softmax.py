@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 
+import numba
 import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
@@ -153,7 +154,9 @@ def test_single_precision_makes_the_same_draws_and_derivatives(loss, spread) -> 
     labels[offsets[6] : offsets[7]] = 2  # one level
     scores = spread * rng.normal(size=offsets[-1])
     lists = {"keys": rng.integers(0, 2**63, 8), "weights": np.linspace(0.0, 2.0, 8)}
-    assert max(in_single_precision(loss, scores, labels, offsets, **lists)) < 1e-5
+    # With bounds checks nothing is optimized: long sums are taken one by one and round more than in vectors.
+    tolerance = 1e-4 if numba.config.BOUNDSCHECK else 1e-5
+    assert max(in_single_precision(loss, scores, labels, offsets, **lists)) < tolerance
 
 
 @pytest.mark.parametrize("loss", [CrossEntropy(), ListNet(), XENDCG(), XENDCG(epsilon=1.0)])
