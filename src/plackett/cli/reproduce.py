@@ -150,7 +150,9 @@ def _print_result(result: papers.Reproduction, folder: Path, json: bool) -> None
         console.OUT.rule(f"{item.name}: {item.title}", align="left")
         console.print_tables(content.tables)
         if content.claims:
-            table = Table("the paper says", "here", "p", "holds", box=box.SIMPLE_HEAD, pad_edge=False)
+            table = Table(
+                "the paper says", "here", "p", "holds", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+            )
             for claim in content.claims:
                 verdict = f"[{_VERDICT_COLORS[claim.verdict]}]{claim.verdict}[/]"
                 table.add_row(escape(claim.text), escape(claim.here), claim.p_text, verdict)

@@ -76,7 +76,9 @@ class Augmentation(Noise):
         drawn = data.offsets[others] + np.floor(rng.random(len(lists)) * sizes).astype(np.int64)
         rows = np.concatenate([np.arange(data.n_docs), drawn])
         if data.positions is not None:
-            raise DataError("documents of other lists cannot be added to clicks: they were shown at no position.")
+            raise DataError(
+                "documents of other lists cannot be added to clicks: they were shown at no position. Use another noise."
+            )
         weights, document_weights = data.weights, data.document_weights
         if document_weights is not None:
             document_weights = np.append(document_weights, np.ones(len(drawn)))

@@ -123,7 +123,9 @@ def robustness(
     metric
         What to measure on the test lists.
     """
-    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), noise, tuple(map(float, levels or noise.levels)))
+    noisy = NoiseProtocol(
+        as_protocol(protocol, seed=seed), noise, tuple(map(float, noise.levels if levels is None else levels))
+    )
     plan = plan_comparison(data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed)
     with open_store(store) as (runs, scratch):
         run_trials(plan, store=runs, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=progress)

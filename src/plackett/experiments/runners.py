@@ -117,13 +117,17 @@ class LocalRunner(Runner):
         self._pool.close()
 
 
-def run_shared(shared: Path, settings: TrialSettings, ranker: Ranker, split: Split) -> Outcome:
+def run_shared(shared: bytes, settings: TrialSettings, ranker: Ranker, split: Split) -> Outcome:
     """Run one trial in a worker process."""
     return settings.run(ranker, settings.protocol.load(open_source(shared), split))
 
 
-def share(source: DataSource, folder: Path) -> Path:
-    """Write a source, each of its data sets once, into a folder; returns the path for :func:`open_source`."""
+def share(source: DataSource, folder: Path) -> bytes:
+    """Write the data sets of a source, each once, into a folder; returns what :func:`open_source` takes.
+
+    That is the pickled source, with paths instead of data sets. It goes to a worker through its pipe: a file could be
+    changed by others who may write to the folder.
+    """
     paths: dict[int, Path] = {}
 
     def write_once(data: Dataset) -> Any:
@@ -131,15 +135,13 @@ def share(source: DataSource, folder: Path) -> Path:
             paths[id(data)] = write_shared(data, folder / f"data-{len(paths)}")
         return paths[id(data)]
 
-    path = folder / "source.pickle"
-    path.write_bytes(pickle.dumps(source.map(write_once)))  # with paths instead of data sets
-    return path
+    return pickle.dumps(source.map(write_once))
 
 
 @cache
-def open_source(path: Path) -> DataSource:
+def open_source(shared: bytes) -> DataSource:
     """Open what :func:`share` has written; in one process each source is opened once, and kept."""
-    source: DataSource = pickle.loads(path.read_bytes())
+    source: DataSource = pickle.loads(shared)
     return source.map(cache(open_shared))
 
 

@@ -201,11 +201,11 @@ def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> Re
 
 
 def _check_systems(datasets: PaperDatasets, items: Sequence[PaperItem]) -> None:
-    """Raise if the budget names a system that no item has."""
+    """Raise if the budget names a system that no item has; items without systems ignore the names."""
     studies = [s for i in items for role in datasets.roles(i).values() for s in i.studies(role, datasets.budget)]
     known = dict.fromkeys(name for study in studies for name in study.systems)
     for name in datasets.budget.systems:
-        if name not in known:
+        if known and name not in known:
             raise unknown_name("system", name, known)
 
 

@@ -128,7 +128,7 @@ def run_in_processes(
                 future.result()
 
 
-def run_process(plan: SearchPlan, shared: Path, store: str, trials: int, threads: int | None) -> None:
+def run_process(plan: SearchPlan, shared: bytes, store: str, trials: int, threads: int | None) -> None:
     """Work on a search in a worker process."""
     source = open_source(shared)
     with TuningStudy(store, plan, source, trials) as study:
