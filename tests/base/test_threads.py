@@ -77,26 +77,34 @@ def test_a_forked_process_starts_threads_of_its_own() -> None:
 
 
 AFTER_THE_MAIN_THREAD = """
-import threading, time
+import atexit, sys, threading, time
 import numpy as np
 from plackett.base import threads
 
 threads.numba.get_num_threads = lambda: 4
 
+def count():
+    counts = np.zeros(100, np.int64)
+    threads.run_parallel(lambda first, last: counts.__setitem__(slice(first, last), 1), 100)
+    return counts.sum()
+
 def work():
     threading.main_thread().join()
     time.sleep(0.2)  # until the interpreter waits for this thread
-    counts = np.zeros(100, np.int64)
-    threads.run_parallel(lambda first, last: counts.__setitem__(slice(first, last), 1), 100)
-    print(counts.sum())
+    print(count())
 
+if "first" in sys.argv:
+    count()  # starts helpers
+atexit.register(lambda: print(count()))
 threading.Thread(target=work).start()
 """
 
 
-def test_a_thread_that_outlives_the_main_thread_works_on_alone() -> None:
-    done = subprocess.run([sys.executable, "-c", AFTER_THE_MAIN_THREAD], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("100\n", "")
+@pytest.mark.parametrize("when", ["first", "later"])
+def test_a_thread_that_outlives_the_main_thread_works_on_alone(when: str) -> None:
+    command = [sys.executable, "-c", AFTER_THE_MAIN_THREAD, when]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("100\n100\n", "")
 
 
 def test_the_number_of_threads_can_be_limited(monkeypatch: pytest.MonkeyPatch) -> None:

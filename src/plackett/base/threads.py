@@ -52,8 +52,8 @@ def run_parallel(kernel: Callable[..., Any], n: int, *arguments: Any, least: int
         while len(helpers) < threads - 1:
             helpers.append(_executor.submit(take_parts))
     except RuntimeError as refusal:
-        # After the main thread has ended, a user's thread continues without helpers.
-        if "interpreter shutdown" not in str(refusal):
+        # After the main thread has ended, the executor is shut down, and a user's thread continues without helpers.
+        if "shutdown" not in str(refusal):
             raise
     try:
         take_parts()

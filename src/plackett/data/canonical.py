@@ -245,7 +245,10 @@ def dense_columns(features: Features | csr_array) -> Iterator[NDArray[np.float32
         return
     sparse = csc_array(features)
     for j in range(sparse.shape[1]):
-        yield sparse[:, [j]].toarray().reshape(-1)
+        column = np.zeros(sparse.shape[0], sparse.dtype)
+        low, high = sparse.indptr[j], sparse.indptr[j + 1]
+        column[sparse.indices[low:high]] = sparse.data[low:high]
+        yield column
 
 
 def has_nan(features: Any) -> bool:

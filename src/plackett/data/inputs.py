@@ -119,10 +119,13 @@ def _number_categories(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...
     """The number of each value in alphabetical order, NaN for a missing one; and all values."""
     from plackett.data.columnar.reader import as_categories  # imports pyarrow
 
-    values = as_categories(column).to_pylist()
-    names = sorted({value for value in values if value is not None})
-    number = {name: float(i) for i, name in enumerate(names)} | {None: np.nan}
-    return np.array([number[value] for value in values], np.float32), tuple(names)
+    encoded = as_categories(column)
+    values = encoded.dictionary.to_pylist()
+    codes = np.asarray(encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False))
+    names = sorted({values[code] for code in np.unique(codes) if code < len(values) and values[code] is not None})
+    number = {name: float(i) for i, name in enumerate(names)}
+    numbers = np.array([number.get(value, np.nan) for value in values] + [np.nan], np.float32)
+    return numbers[codes], tuple(names)
 
 
 def _from_dense(values: Any) -> Features:

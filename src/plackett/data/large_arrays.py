@@ -9,6 +9,7 @@ first use of the features, so that a data set opens in milliseconds.
 import errno
 import mmap
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -122,11 +123,15 @@ def explain_write_error(file: BinaryIO, n_bytes: int | None = None) -> Iterator[
     try:
         yield
     except OSError as error:
-        size = os.fstat(file.fileno()).st_size if n_bytes is None else n_bytes
+        folder = Path(file.name).parent
+        size = (
+            f"more than {format_bytes(os.fstat(file.fileno()).st_size)}" if n_bytes is None else format_bytes(n_bytes)
+        )
+        free = format_bytes(shutil.disk_usage(folder).free)
         raise DataError(
-            f"a scratch file of {format_bytes(size)} cannot be written: {error.strerror}; free some space, "
+            f"a scratch file of {size} cannot be written: {error.strerror}; {free} is free. Free some space, "
             f"or set the environment variable {SCRATCH_VARIABLE} to another folder.",
-            path=str(Path(file.name).parent),
+            path=str(folder),
         ) from error
 
 

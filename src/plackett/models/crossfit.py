@@ -197,12 +197,15 @@ class CrossFit(Ranker):
         data
             All lists of the fit: training and validation lists together.
         """
-        prepared = self._prepare(data.canonical())
+        # Transforms of whole lists take them in canonical order; without one, features are not copied.
+        is_ordered = self.transform_ is not None
+        prepared = self._prepare(data.canonical() if is_ordered else data)
         total = np.zeros(data.n_docs)
         for i in range(len(self.members_)):
             mask = self._held_out(prepared, i)
             total[mask[prepared.list_of_row]] += self._scores_of(i, prepared.select(np.flatnonzero(mask)))
-        return data.order.restore(total / self.repeats)
+        total /= self.repeats
+        return data.order.restore(total) if is_ordered else total
 
     @property
     def _importance_kinds(self) -> tuple[str, ...]:  # type: ignore[override]

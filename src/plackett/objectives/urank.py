@@ -218,6 +218,29 @@ _SCORE, _GAIN, _DISCOUNT, _MASS, _OTHERS, _TOP, _DOWN = 0, 1, 2, 3, 4, 5, 6
 
 
 @compiled
+def _next_lower(level, lowest, y):  # type: ignore[no-untyped-def]
+    """The highest label below a level."""
+    highest = lowest
+    for label in y:
+        if highest < label < level:
+            highest = label
+    return highest
+
+
+@compiled
+def _gather_lower(level, y, ranked, lower, below):  # type: ignore[no-untyped-def]
+    """Fill positions and columns of the documents with lower labels; returns their number."""
+    count = 0
+    for k in range(len(y)):
+        if y[k] < level:
+            lower[count] = k
+            for row in range(3):
+                below[row, count] = ranked[row, k]
+            count += 1
+    return count
+
+
+@compiled
 def _fill_windows(x, exponentials, narrow, lower, size, below):  # type: ignore[no-untyped-def]
     """Fill each document's mass, that of the others in its window, and the top score.
 
@@ -288,13 +311,13 @@ def _pair_costs(x, tops, swaps):  # type: ignore[no-untyped-def]
 @compiled
 def _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h):  # type: ignore[no-untyped-def]
     """Add the documents of one label; returns their cost, which only windows of 1 have."""
-    lower = np.flatnonzero(y < level)
-    count = len(lower)
-    below, mass, swaps, sums = np.empty((7, count)), np.empty(count), np.empty(count), np.zeros((2, count))
-    below[:3] = ranked[:, lower]
-    _fill_windows(x, exponentials, narrow, lower, size, below)
+    n = len(y)
+    lower, below = np.empty(n, np.int64), np.empty((7, n))
+    count = _gather_lower(level, y, ranked, lower, below)
+    mass, swaps, sums = np.empty(count), np.empty(count), np.zeros((2, count))
+    _fill_windows(x, exponentials, narrow, lower[:count], size, below)
     cost = 0.0
-    for d in range(len(y)):
+    for d in range(n):
         if y[d] == level:
             _fill_relative_mass(x[d], exponentials[0, d], narrow, below[_TOP], below[_DOWN], mass)
             _fill_swaps(ranked, d, below, score_norm, swaps)
@@ -323,9 +346,10 @@ def umart_list(scores, labels, prepared, _key, params, gradient, curvature):  # 
         ranked[_DISCOUNT, k] = discount(k)
     narrow = fill_exponentials(x, exponentials)
     score_norm = params[2] > 0.0 and ranked[_SCORE, 0] != ranked[_SCORE, n - 1]
-    value = 0.0
-    for level in np.unique(y)[:0:-1]:  # all but the lowest
+    value, level, lowest = 0.0, np.max(y), np.min(y)
+    while level > lowest:
         value += _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h)
+        level = _next_lower(level, lowest, y)
     gradient[order] = sigma * g
     curvature[order] = params[3] * sigma * sigma * h
     return value if params[0] == 1.0 else np.nan

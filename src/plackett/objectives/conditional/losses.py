@@ -339,7 +339,8 @@ def _draw_sets(labels, weights, offsets, keys, seed, settings, measure, values, 
         wins = np.empty((settings.samples, len(y)), dtype=np.int32)
         count = draw_rankings(settings, combine(seed, keys[q]), np.sum(y > 0), wins)
         w = weights[offsets[q] : offsets[q + 1]]
-        _store(y, w, wins, _weights_beaten(w[y > 0], wins[:count]), count, measure, values[starts[q] : starts[q + 1]])
+        beaten = _weights_beaten(w[y > 0], wins[:count])
+        _store(y, w, wins, beaten, count, measure, values[starts[q] : starts[q + 1]])
 
 
 @compiled
@@ -349,6 +350,8 @@ def _weights_beaten(weights, wins):  # type: ignore[no-untyped-def]
     In a ranking the goods below a bad are those with the fewest wins.
     """
     n_goods = len(weights)
+    if np.all(weights == 1.0):
+        return wins[:, n_goods:].astype(np.float64)
     beaten = np.empty((len(wins), wins.shape[1] - n_goods))
     for r in range(len(wins)):
         order = stable_order(wins[r, :n_goods], False)
