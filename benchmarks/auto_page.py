@@ -190,10 +190,10 @@ def _trials(trials: list[dict[str, Any]]) -> list[str]:
         "single members; the sum of scores, each divided by its deviation; the sum of ranks. *difference*: of the sum",
         "of scores at NDCG@10 from that of `e-lambdaloss-mart` as it is, on the same lists, with its standard error.",
         "",
-        "A setting becomes the default of the recipe only if it is better on both sets beyond chance.",
+        "A setting becomes the default of the recipe only if it is better on all sets beyond chance.",
         "",
     ]
-    for data in SETS:
+    for data in dict.fromkeys(trial["data"] for trial in trials):
         chosen = [t for t in trials if t["data"] == data]
         if not chosen:
             continue

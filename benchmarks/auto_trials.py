@@ -1,6 +1,6 @@
 """Try settings of cross-fitted trees on validation lists, for the table of trials in docs/results/auto.md.
 
-    python benchmarks/auto_trials.py DATA... [--folds 2] [--only TEXT] [--store FOLDER]
+    python benchmarks/auto_trials.py DATA... [--folds 2] [--documents 12] [--only TEXT] [--store FOLDER]
 
 Each trial is cross-fitted on the training lists of a fold and measured on its validation lists; test
 lists are not read. Outcomes are lines of ``trials.jsonl`` in the store, and a rerun goes on where the
@@ -80,6 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--folds", type=int, default=2, help="folds of each data set to use")
+    parser.add_argument("--documents", type=int, help="shorten lists to this many documents, drawn at random")
     parser.add_argument("--only", default="", help="only trials whose name contains this")
     parser.add_argument("--store", type=Path, default=STORE)
     options = parser.parse_args()
@@ -87,14 +88,32 @@ def main() -> None:
     for name in TRIALS:
         for path in options.data:
             for number in range(options.folds):
-                key = (path.name, number, name)
+                key = (set_name(path, options.documents), number, name)
                 known = {(t["data"], t["fold"], t["trial"]) for t in read_outcomes(options.store, "trials.jsonl")}
                 if options.only in name and key not in known:
-                    _run(options.store, path, number, name)
+                    _run(options.store, path, number, name, options.documents)
 
 
-def _run(store: Path, path: Path, number: int, name: str) -> None:
+def set_name(path: Path, documents: int | None) -> str:
+    """How tables call a data set."""
+    return path.name if documents is None else f"{path.name}, {documents} documents a list"
+
+
+def shorten(data: pk.Dataset, documents: int) -> pk.Dataset:
+    """Keep at most this many documents of each list; the draw depends on the list only, not on its fold."""
+    kept = []
+    for start, stop in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+        rng = np.random.default_rng(abs(hash(float(data.features[start].sum()))) % 2**32)
+        kept.append(np.sort(start + rng.permutation(stop - start)[:documents]))
+    rows = np.concatenate(kept)
+    return pk.Dataset.from_arrays(data.features[rows], data.labels[rows], data.query_ids[rows])
+
+
+def _run(store: Path, path: Path, number: int, name: str, documents: int | None = None) -> None:
     fold = pk.read_folds(path)[number]
+    train, data = fold.train, fold.validation
+    if documents is not None:
+        train, data = shorten(train, documents), shorten(data, documents)
     recipe, settings, folds = TRIALS[name]
     ranker = with_settings(pk.recipe(recipe), settings) if isinstance(recipe, str) else recipe
     ranker = with_threads(ranker, 1)
@@ -104,21 +123,20 @@ def _run(store: Path, path: Path, number: int, name: str) -> None:
     stop_on = "next" if name.endswith(NEXT) else "held-out"
     transforms = tuple(transform for transform in TRANSFORMS if name.endswith(transform))
     crossfit = pk.CrossFit(ranker, folds=folds, stop_on=stop_on, transforms=transforms)
-    crossfit.fit(fold.train, metric="ndcg@10")
+    crossfit.fit(train, metric="ndcg@10")
     if name == BOOTSTRAP:
         tree_ranker.sample_lists = saved
     seconds = processor_time() - start
-    data = fold.validation
     prepared = crossfit._prepare(data)
     scores = np.stack([m.predict(prepared) / s for m, s in zip(crossfit.members_, crossfit.scales_, strict=True)])
-    file = store / "trial-scores" / f"{path.name}-{number}-{name}.npy"
+    file = store / "trial-scores" / f"{set_name(path, documents)}-{number}-{name}.npy"
     file.parent.mkdir(parents=True, exist_ok=True)
     np.save(file, scores)
     single = [pk.per_list(row, data, list(METRICS)) for row in scores]
     whole = {how: pk.per_list(combine(scores, data, how), data, list(METRICS)) for how in ("scale", "list", "rank")}
     trees = [m._ensemble.n_trees for m in crossfit.members_ if isinstance(m, TreeRanker)]
     outcome = {
-        "data": path.name,
+        "data": set_name(path, documents),
         "fold": number,
         "trial": name,
         "seconds": round(seconds, 1),
@@ -129,7 +147,7 @@ def _run(store: Path, path: Path, number: int, name: str) -> None:
     with (store / "trials.jsonl").open("a") as lines:
         lines.write(json.dumps(outcome) + "\n")
     print(
-        path.name,
+        set_name(path, documents),
         number,
         name,
         *(f"{np.nanmean(whole['scale'][m]):.4f}" for m in METRICS),
