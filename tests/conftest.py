@@ -14,7 +14,7 @@ REAL_DATA = Path(os.environ.get("PLACKETT_DATA", Path(__file__).resolve().parent
 # The first call of a kernel compiles it, and a busy machine is slow: property tests have no deadline.
 # Under bounds checks the same tests run again, with fewer examples.
 CHECKS_BOUNDS = os.environ.get("NUMBA_BOUNDSCHECK") == "1"
-settings.register_profile("plackett", deadline=None, max_examples=30 if CHECKS_BOUNDS else 100)
+settings.register_profile("plackett", deadline=None, max_examples=20 if CHECKS_BOUNDS else 60)
 settings.load_profile("plackett")
 
 # Every test in these folders runs compiled code, and so runs again with bounds checks.
