@@ -75,7 +75,7 @@ test-suite: $(VENV)/.dev
 KERNELS = tests/data/letor tests/data/transforms \
 	$(shell grep -rl --include='test_*.py' 'mark\.kernels' tests)
 test-bounds: $(VENV)/.dev
-	NUMBA_BOUNDSCHECK=1 NUMBA_OPT=0 nice -n 2 $(BIN)/python -m pytest -m kernels $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_OPT=0 nice -n 5 $(BIN)/python -m pytest -m kernels $(KERNELS)
 
 # Each parser for a minute, guided by coverage; a failing input is kept.
 fuzz: $(VENV)/.dev
