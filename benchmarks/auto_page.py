@@ -49,18 +49,12 @@ _FINDINGS = """\
   documents take 46 ms on OHSUMED, 3 to 11 ms on the other sets. `presets="good"` or `distill="trees"` gives trees.
 - CatBoost tuned for 5 minutes on validation lists is above its defaults at NDCG@10 on MQ2007 and OHSUMED, and below
   them on the synthetic sets, which have few validation lists. Over all sets, cross-fitting the defaults gains more.
-  XGBoost tuned for 5 minutes, with an earlier version of these scripts: .4539/.4449 on OHSUMED.
 - Our cross-fitted trees, without list features, are level with cross-fitted CatBoost, in a fourth of its time or less.
 - Distilled into trees that see one document at a time, AutoRanker loses .0013 to .0021 where trees have at least .4 of
   the weight, .008 and .017 where features of the whole list, which such trees do not have, carry the ensemble.
 - No setting of cross-fitted trees is better than the recipe as it is on all sets beyond chance: see the trials. Larger
   trees with smoothed leaves (32 leaves, path_smooth 100) come nearest: +.0010 on short lists, -.0004 on OHSUMED, +.0012
-  on MQ2007, each with a standard error as large. Earlier trials, differences of NDCG@10 on validation lists of OHSUMED
-  (five folds) and MQ2007 (two folds): path_smooth 10 -.0022 ± .0035 and -.0017 ± .0023; e-xendcg with path_smooth 10
-  -.0044 ± .0054 and -.0013 ± .0031; 10 members -.0016 ± .0043 (OHSUMED), with half of the lists per tree
-  -.0065 ± .0038; one sample for the gradient -.0049 ± .0046 (OHSUMED); symmetric trees as CatBoost grows them, with our
-  objective, -.0044 ± .0057 and -.0076 ± .0031; 8 and 10 members stopped on the next part -.0003 ± .0025 and
-  +.0011 ± .0022 (MQ2007).
+  on MQ2007, each with a standard error as large.
 """
 
 

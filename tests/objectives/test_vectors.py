@@ -69,16 +69,16 @@ def _explicit(family: str, inputs):
     return None
 
 
-def _agrees(found, expected) -> None:
+def _assert_agrees(found, expected) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
 
 
 def _check(derivatives, expected) -> None:
     if expected.get("loss") is not None:
-        _agrees(derivatives.values[0], expected["loss"])
-    _agrees(derivatives.gradient, expected["grad"])
+        _assert_agrees(derivatives.values[0], expected["loss"])
+    _assert_agrees(derivatives.gradient, expected["grad"])
     if expected.get("hess_diag") is not None:
-        _agrees(derivatives.curvature, expected["hess_diag"])
+        _assert_agrees(derivatives.curvature, expected["hess_diag"])
 
 
 @pytest.mark.parametrize("family", SIMPLE)
@@ -142,21 +142,21 @@ def test_worked_cases_of_conditional_models(family: str, stem: str, sign: float)
                 if i["gain"] == "ndcg":
                     options |= {"cutoff": i["ndcg_k"], "discount": i["ndcg_discount"]}
         result = objective(name, **options).evaluate(X @ w, i["labels"], [0, len(X)], draws=draws)
-        _agrees(sign * result.values[0], expected["value"])
-        _agrees(sign * result.gradient, expected["grad_scores"])
-        _agrees(sign * (X.T @ result.gradient), expected["grad_w"])
+        _assert_agrees(sign * result.values[0], expected["value"])
+        _assert_agrees(sign * result.gradient, expected["grad_scores"])
+        _assert_agrees(sign * (X.T @ result.gradient), expected["grad_w"])
 
 
 def test_worked_cases_of_the_normalizer() -> None:
     for case in _cases("B_logZ"):
         i = case["inputs"]
         scores = np.array(i["features"]) @ np.array(i["w"])
-        _agrees(log_z(scores, i["labels"]), case["outputs"]["value"])
+        _assert_agrees(log_z(scores, i["labels"]), case["outputs"]["value"])
 
 
 def test_worked_cases_of_loss_augmented_inference() -> None:
     for case in _cases("svmmap_loss_augmented"):
         i, expected = case["inputs"], case["outputs"]
         result = most_violated(i["scores"], i["labels"], scale=i["scale"])
-        _agrees(result.value, expected["value"])
+        _assert_agrees(result.value, expected["value"])
         assert list(result.goods_above) == expected["goods_above_each_bad_by_desc_score"]

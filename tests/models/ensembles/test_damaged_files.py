@@ -50,7 +50,7 @@ FILES: dict[str, tuple[Callable[[bytes], Ensemble], Callable[[], bytes]]] = {
 TELLING = b'0123456789-+.eE ,=[]{}"\n_naifNI\x00\xff'
 
 
-def accepted_or_refused(read: Callable[[bytes], Ensemble], damaged: bytes) -> None:
+def assert_accepted_or_refused(read: Callable[[bytes], Ensemble], damaged: bytes) -> None:
     """Whatever is accepted can be scored; whatever is not raises a DataError."""
     try:
         ensemble = read(damaged)
@@ -77,7 +77,7 @@ def test_changed_bytes_are_refused_or_still_a_model(kind: str, data: st.DataObje
             damaged.insert(at, new)
         else:
             del damaged[at]
-    accepted_or_refused(read, bytes(damaged))
+    assert_accepted_or_refused(read, bytes(damaged))
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -87,7 +87,7 @@ def test_moved_and_repeated_parts_are_refused_or_still_a_model(kind: str, data: 
     read, whole = FILES[kind]
     original = whole()
     a, b, c = (data.draw(st.integers(0, len(original))) for _ in range(3))
-    accepted_or_refused(read, original[:c] + original[min(a, b) : max(a, b)] + original[c:])
+    assert_accepted_or_refused(read, original[:c] + original[min(a, b) : max(a, b)] + original[c:])
 
 
 @pytest.mark.parametrize("kind", ["xgboost json", "xgboost ubj"])

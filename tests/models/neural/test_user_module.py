@@ -290,7 +290,8 @@ class _Remembers(nn.Module):
 
 
 def test_a_module_may_keep_tensors_between_scoring_and_training(parts) -> None:
-    NeuralRanker(module=_Remembers(), **QUICK).fit(parts[0], parts[1]).predict(parts[2])
+    scores = NeuralRanker(module=_Remembers(), **QUICK).fit(parts[0], parts[1]).predict(parts[2])
+    assert np.ptp(scores) > 0
 
 
 class _Picky(nn.Linear):

@@ -62,9 +62,9 @@ class AutoRanker(Ranker):
     """The best ensemble for a time budget: many candidates are cross-fitted, and the best are summed with weights.
 
     The cheapest candidate is tried first, then LightGBM's defaults, then the others in the order of expected gain per
-    second. Each is cross-fitted, so that
-    every list gets a score from models that have not seen it; weights are selected on these scores
-    only. With validation data, members rotate over the training and the validation lists together.
+    second. Each is cross-fitted, so that every list gets a score from models that have not seen it; weights are
+    selected on these scores only. With validation data, members rotate over the training and the validation lists
+    together.
 
     With a checkpoint, a killed fit can be resumed, and a fit with more minutes continues one with
     fewer. If the time suffices for all candidates, the same seed gives the same model to the bit.

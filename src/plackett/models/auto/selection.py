@@ -2,8 +2,8 @@ r"""Ensemble selection: weights of candidates from their out-of-fold scores.
 
 Greedy selection with replacement (Caruana et al. 2004): starting from nothing, the candidate that
 raises the metric of the sum most is added, again and again; a weight is the share of the times a
-candidate was added. The greedy path is followed on
-several bootstrap samples of the lists, and the weights are averaged.
+candidate was added. The greedy path is followed on several bootstrap samples of the lists, and the weights are
+averaged.
 
 A path that is too long may overfit. Cross-validation over the lists checks it: weights are selected
 on all parts but one and measured on that one. The path is cut where a shorter one is better by more
