@@ -136,10 +136,10 @@ class BaseNeuralRanker(Ranker):
 
     def _apply_nets(self, function: Callable[..., Any], data: Dataset) -> Any:
         """Apply a function to the nets, the data, the device and the factor of corrections."""
-        from plackett.models.neural.environment import limit_threads, resolve_device
+        from plackett.models.neural.environment import limit_threads, move_net, resolve_device
 
         device = resolve_device(self.device)
-        nets = [net.to(device) for net in self.networks_]
+        nets = [move_net(net, device) for net in self.networks_]
         with limit_threads(self.threads):
             return function(nets, data, device, scale=self.shrinkage)
 

@@ -344,12 +344,14 @@ def score_net(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
     features = FeatureRows(data.features, device)
     scores = np.empty(data.n_docs)
     training = net.training
-    net.eval()
+    if training:  # visiting every module takes longer than scoring a short list
+        net.eval()
     # A user's module may store tensors that it needs again in training.
     with torch.no_grad() if isinstance(net, ModuleScorer) else torch.inference_mode():
         for batch in scoring_batches(data.offsets, SCORING_BLOCK):
             scores[batch.documents] = to_float64(net(features[batch.documents], batch.offsets))
-    net.train(training)
+    if training:
+        net.train()
     return scores
 
 
