@@ -26,7 +26,8 @@ from plackett.models.neural.environment import gradients_enabled, limit_threads,
 from plackett.models.neural.loss import LevelLoss, ListLoss, NetLoss, ResidualLoss
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
-from plackett.models.neural.training import Tensors, Training, ValidationScores, copy_weights, score_nets, select_prefix
+from plackett.models.neural.scoring import score_nets
+from plackett.models.neural.training import Tensors, Training, ValidationScores, copy_weights, select_prefix
 from plackett.models.neural.user_module import fingerprint, name_of
 from plackett.models.neural.weights import damaged_state, read_state, write_state
 from plackett.models.workers import WorkerSpec, run_on_workers

@@ -104,7 +104,7 @@ class BaseNeuralRanker(Ranker):
         from plackett.models.neural.batches import BatchPlan
         from plackett.models.neural.boosted import BoostedTraining, train_on_cluster
         from plackett.models.neural.environment import limit_threads, resolve_device
-        from plackett.models.neural.training import mean_gradients
+        from plackett.models.neural.scoring import mean_gradients
 
         if context.cluster is None:
             device, plan = resolve_device(self.device), BatchPlan.whole(self, train)
@@ -145,7 +145,7 @@ class BaseNeuralRanker(Ranker):
 
     def _predict(self, data: Dataset) -> Scores:
         require("torch", "safetensors")
-        from plackett.models.neural.training import score_nets
+        from plackett.models.neural.scoring import score_nets
 
         scores: Scores = self._apply_nets(score_nets, data)
         return scores
