@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plackett.base.random import combine, mix, to_uniform
+from plackett.base.random import combine, combine_all, combine_arrays, mix, to_uniform
 
 pytestmark = pytest.mark.kernels
 
@@ -33,3 +33,12 @@ def test_the_order_of_words_counts() -> None:
         return int(combine(np.uint64(combine(np.uint64(0), np.uint64(first))), np.uint64(second)))
 
     assert both(1, 2) != both(2, 1)
+
+
+def test_a_hash_of_many_words_is_the_same_in_python_and_numpy() -> None:
+    words = np.random.default_rng(1).integers(0, 2**64, 30, dtype=np.uint64)
+    state = np.zeros(1, np.uint64)
+    for word in words:
+        state = combine_arrays(state, np.array([word]))
+    assert combine_all(words) == int(state[0])
+    assert combine_all(words[:0]) == 0

@@ -18,6 +18,7 @@ from plackett.base.kernels import compiled
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio; the stream increment of SplitMix64
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _TO_UNIT = 2.0**-52
+_ALL_BITS = 2**64 - 1
 
 
 @compiled
@@ -44,6 +45,17 @@ def mix_array(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def combine_arrays(states: NDArray[np.uint64], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """:func:`combine` of each state with its word, in NumPy."""
     return mix_array((states ^ mix_array(words + np.uint64(GOLDEN))) * np.uint64(_FIRST) + np.uint64(GOLDEN))
+
+
+def combine_all(words: NDArray[np.uint64]) -> int:
+    """:func:`combine` of 0 with the words, one after the other, in Python: for a short array, faster than NumPy."""
+    state = 0
+    for word in mix_array(words + np.uint64(GOLDEN)).tolist():
+        state = ((state ^ word) * _FIRST + GOLDEN) & _ALL_BITS
+        state = ((state ^ (state >> 30)) * _FIRST) & _ALL_BITS
+        state = ((state ^ (state >> 27)) * _SECOND) & _ALL_BITS
+        state ^= state >> 31
+    return state
 
 
 @compiled

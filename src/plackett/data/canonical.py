@@ -21,6 +21,7 @@ Small data are hashed and sorted in NumPy: the hashes are the same, and no kerne
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,7 +35,7 @@ from scipy.sparse import csc_array, csr_array
 from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, offsets_from_sizes, take_lists
-from plackett.base.random import GOLDEN, combine, combine_arrays, mix, mix_array
+from plackett.base.random import GOLDEN, combine, combine_all, combine_arrays, mix, mix_array
 from plackett.base.threads import run_parallel
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 
@@ -42,6 +43,7 @@ _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
 _LEAST_ROWS, _LEAST_LISTS = 2000, 100  # minimum numbers per thread
 _BLOCK_IDS = 4096  # ids processed at a time, so that they stay in the cache
+_FEW_LISTS = 8
 SMALL = 1_000_000  # number of values that NumPy processes in a few hundredths of a second
 
 
@@ -178,8 +180,13 @@ class CanonicalOrder:
 
 
 def _small_keys(hashes: NDArray[np.uint64], starts: Offsets) -> NDArray[np.uint64]:
-    """Keys of lists from the hashes of their documents, in NumPy: document by document, for all lists at once."""
+    """Keys of lists from the hashes of their documents, without compiled code.
+
+    NumPy goes document by document through all lists at once, which is slow for a few long lists.
+    """
     sizes = np.diff(starts)
+    if len(sizes) <= _FEW_LISTS:
+        return np.array([combine_all(hashes[a:b]) for a, b in itertools.pairwise(starts)], np.uint64)
     keys = np.zeros(len(sizes), np.uint64)
     for place in range(int(sizes.max(initial=0))):
         left = np.flatnonzero(sizes > place)

@@ -176,6 +176,9 @@ class CrossFit(Ranker):
         return self._predict(self._number_categories(data))
 
     def _predict(self, data: Dataset) -> Scores:
+        together = self.members_[0]._score_copies(self.members_, data) if self.combine == "scale" else None
+        if together is not None:
+            return (together / self.scales_[:, None]).mean(axis=0)
         total = np.zeros(data.n_docs)
         for i in range(len(self.members_)):
             total += self._scores_of(i, data)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError, require
 from plackett.base.files import read_key
@@ -461,6 +461,10 @@ class Ranker(Parameterized, Insight, ABC):
     @abstractmethod
     def _predict(self, data: Dataset) -> Scores:
         """Scores of prepared lists."""
+
+    def _score_copies(self, copies: Sequence[Ranker], data: Dataset) -> NDArray[np.float64] | None:  # noqa: ARG002
+        """Scores of copies of this ranker with other weights, a row each, if they are faster together; else None."""
+        return None
 
     @abstractmethod
     def _write(self, folder: Path) -> None:

@@ -5,12 +5,13 @@ Importing this module does not import PyTorch.
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError, require, warn_renamed
 from plackett.base.ragged import Scores
@@ -149,6 +150,18 @@ class BaseNeuralRanker(Ranker):
 
         scores: Scores = self._apply_nets(score_nets, data)
         return scores
+
+    def _score_copies(self, copies: Sequence[Ranker], data: Dataset) -> NDArray[np.float64] | None:
+        if not isinstance(data.features, np.ndarray) or not all(
+            isinstance(ranker, BaseNeuralRanker) for ranker in copies
+        ):
+            return None
+        require("torch", "safetensors")
+        from plackett.models.neural.environment import limit_threads
+        from plackett.models.neural.scoring import score_together
+
+        with limit_threads(self.threads):
+            return score_together(cast("Sequence[BaseNeuralRanker]", copies), data)
 
     def _write(self, folder: Path) -> None:
         from plackett.models.neural.training import copy_weights

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from plackett.base.ragged import Scores
@@ -13,10 +15,13 @@ from plackett.data import Dataset
 from plackett.models.insight import deviations
 from plackett.models.neural.batches import FeatureRows, scoring_batches
 from plackett.models.neural.loss import to_float64
+from plackett.models.neural.ranker import BaseNeuralRanker
+from plackett.models.neural.scorers import DocumentScorer
 from plackett.models.neural.user_module import ModuleScorer
 from plackett.models.ranker import SCORING_BLOCK
 
 _SAMPLED_DOCUMENTS = 4096
+_FEW_DOCUMENTS = 1024  # up to which nets are scored together
 
 
 def score_net(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
@@ -41,6 +46,41 @@ def score_nets(nets: Sequence[nn.Module], data: Dataset, device: torch.device, *
     for learner, net in enumerate(nets):
         total += score_net(net, data, device) * (scale if learner else 1.0)
     return total
+
+
+def score_together(rankers: Sequence[BaseNeuralRanker], data: Dataset) -> NDArray[np.float64] | None:
+    """Scores of nets of one shape, a row each; None if they have to be scored one by one.
+
+    For short lists, a product of stacked matrices takes a fifth of the time of a product for each net. Scores may
+    differ from those of :func:`score_net` in the last bits of single precision.
+    """
+    if data.n_docs > _FEW_DOCUMENTS or not isinstance(data.features, np.ndarray):
+        return None
+    nets = [layers for ranker in rankers if (layers := _plain_layers(ranker)) is not None]
+    kinds = {(tuple(ranker.layers), ranker.activation, tuple(ranker.transforms)) for ranker in rankers}
+    if len(nets) < len(rankers) or len(kinds) > 1:
+        return None
+    canonical = data.canonical()
+    with torch.inference_mode():
+        x = torch.from_numpy(np.stack([np.asarray(ranker._prepare(canonical).features) for ranker in rankers]))
+        for column in zip(*nets, strict=True):
+            if isinstance(column[0], nn.Linear):
+                biases = torch.stack([layer.bias for layer in column])[:, None]
+                x = torch.baddbmm(biases, x, torch.stack([layer.weight for layer in column]).transpose(1, 2))
+            else:
+                x = column[0](x)
+    scores = x[:, :, 0].double().numpy()
+    return np.stack([data.order.restore(row) for row in scores])
+
+
+def _plain_layers(ranker: BaseNeuralRanker) -> list[Any] | None:
+    """The layers of a net that does nothing but multiply and apply an activation, on the CPU; else None."""
+    net = ranker.networks_[0]
+    if not isinstance(net, DocumentScorer) or len(ranker.networks_) > 1 or net.training:
+        return None
+    layers: list[Any] = [*net.net[0], net.net[1]]  # type: ignore[misc]
+    is_plain = all(getattr(layer, "bias", True) is not None for layer in layers) and ranker.batch_norm is None
+    return layers if is_plain and layers[-1].weight.device.type == "cpu" else None
 
 
 def mean_gradients(
