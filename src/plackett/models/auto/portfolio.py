@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from plackett.base.errors import UsageError, unknown_name
-from plackett.data import Dataset
+from plackett.data import Dataset, group_codes
 from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
 from plackett.models.recipes.search_spaces import (
@@ -35,6 +35,7 @@ from plackett.models.recipes.search_spaces import (
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
 _MEDIUM_LISTS, _LARGE_LISTS = 500, 5_000
+_PARTS = (8, 5, 4)
 _CHANGED = 0.5  # share of the settings that a variation changes
 
 
@@ -142,6 +143,18 @@ def size_of(data: Dataset) -> Size:
     if data.n_lists < _MEDIUM_LISTS:
         return "small"
     return "medium" if data.n_lists < _LARGE_LISTS else "large"
+
+
+def choose_folds(candidates: Sequence[Candidate], data: Dataset, seconds: float) -> int:
+    """The number of parts for cross-fitting: as many as leave time for all trees, but 4 at least.
+
+    A member learns from all parts but two. On 1,000 lists, 8 parts instead of 5 were worth .002 of NDCG@10, with the
+    same candidates. If trees do not finish, fewer parts leave time for more candidates.
+    """
+    trees = [c for c in candidates if c.family == "trees" and not c.transforms]
+    choices = _PARTS if int(group_codes(data).max()) < _LARGE_LISTS else _PARTS[1:]
+    fitting = [n for n in choices if sum(c.expected_seconds(data, n) for c in trees) <= seconds]
+    return (*fitting, _PARTS[-1])[0]
 
 
 def order_candidates(candidates: Sequence[Candidate], data: Dataset, folds: int) -> tuple[Candidate, ...]:

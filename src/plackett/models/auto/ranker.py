@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,8 +26,8 @@ from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed.local_pool import LocalPool
 from plackett.models.auto.distillation import Distillation, distill_trees, is_sum_of_trees
 from plackett.models.auto.leaderboard import ENSEMBLE, LeaderboardRow, format_table, make_row, read_rows
-from plackett.models.auto.portfolio import BASELINE, Candidate, find_candidates, order_candidates, vary
-from plackett.models.auto.search import Search, TimeBudget, read_spent
+from plackett.models.auto.portfolio import BASELINE, Candidate, choose_folds, find_candidates, order_candidates, vary
+from plackett.models.auto.search import Search, TimeBudget, keep_folds, read_spent
 from plackett.models.auto.selection import EnsembleSelection, select_ensemble
 from plackett.models.crossfit import KEPT_MEMBERS, CrossFit
 from plackett.models.ensembles import Ensemble, EnsembleRanker
@@ -84,7 +84,8 @@ class AutoRanker(Ranker):
     presets
         ``"fast"``: one small model of trees; ``"good"``: trees that can be exported; ``"best"``: everything.
     folds
-        Number of parts for cross-fitting; None: 8 up to 5000 lists, else 5.
+        Number of parts for cross-fitting; None: 8 up to 5000 lists, else 5, or as few as 4 if the budget is small for
+        the data.
     variations
         With ``presets="best"``: number of variations of the best candidates to try after all
         candidates, if there is time.
@@ -150,13 +151,21 @@ class AutoRanker(Ranker):
             reason = f"{n_groups} {what} are too few for cross-fitting ({_MIN_GROUPS} are needed)"
             self._fit_simplest(data, context, reason)
             return
-        with _open_folder(context) as folder, self._open_processes(data, context) as processes:
+        with _open_folder(context) as folder:
+            folds = self._choose_folds(candidates, data, folder)
+            self._run(candidates, data, folds, folder, context)
+
+    def _run(
+        self, candidates: tuple[Candidate, ...], data: Dataset, folds: int, folder: Path, context: FitContext
+    ) -> None:
+        """Search, select the ensemble and distill it."""
+        with self._open_processes(data, folds, context) as processes:
             spent = read_spent(folder)
             reserve = _FINISHING_SHARE + (_DISTILLING_SHARE if self.distill else 0.0)
             budget = TimeBudget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
-            search = self._search(folder, data, context, budget, processes)
+            search = self._search(folder, data, folds, context, budget, processes)
             try:
-                search.run(order_candidates(candidates, data, self._n_folds(data)))
+                search.run(order_candidates(candidates, data, folds))
                 if self.presets == "best":
                     self._vary(search)
             except KeyboardInterrupt:
@@ -203,18 +212,17 @@ class AutoRanker(Ranker):
             return trees
         return candidates
 
-    def _n_folds(self, data: Dataset) -> int:
+    def _choose_folds(self, candidates: Sequence[Candidate], data: Dataset, folder: Path) -> int:
         if self.folds is not None and self.folds < 3:
             raise UsageError(f"AutoRanker needs folds >= 3, got {self.folds}.")
-        n_groups = int(group_codes(data).max()) + 1
-        # A member learns from all parts but two. On 1,000 lists, 8 parts instead of 5 were worth .002 of NDCG@10.
-        folds = self.folds or (8 if n_groups <= 5000 else 5)
-        return min(folds, n_groups // 2)
+        seconds = 60 * self.minutes * (self.threads or os.cpu_count() or 1)
+        folds = self.folds or keep_folds(folder, choose_folds(candidates, data, seconds))
+        return min(folds, (int(group_codes(data).max()) + 1) // 2)
 
     @contextmanager
-    def _open_processes(self, data: Dataset, context: FitContext) -> Iterator[LocalPool | None]:
+    def _open_processes(self, data: Dataset, folds: int, context: FitContext) -> Iterator[LocalPool | None]:
         """Processes for the members; None: members are fitted in this process or on a cluster."""
-        jobs = min(self.threads or os.cpu_count() or 1, self._n_folds(data))
+        jobs = min(self.threads or os.cpu_count() or 1, folds)
         is_worth_it = jobs > 1 and _PROCESS_VALUES <= data.n_docs * data.n_features <= _SMALL_VALUES
         if not is_worth_it or self.presets == "fast" or context.cluster is not None:
             yield None
@@ -226,10 +234,15 @@ class AutoRanker(Ranker):
             yield pool
 
     def _search(
-        self, folder: Path, data: Dataset, context: FitContext, budget: TimeBudget, processes: LocalPool | None
+        self,
+        folder: Path,
+        data: Dataset,
+        folds: int,
+        context: FitContext,
+        budget: TimeBudget,
+        processes: LocalPool | None,
     ) -> Search:
         missing = has_nan(data.features)
-        folds = self._n_folds(data)
         is_small = data.n_docs * data.n_features <= _SMALL_VALUES
 
         def make_crossfit(candidate: Candidate) -> CrossFit:
@@ -361,14 +374,18 @@ class AutoRanker(Ranker):
     def _predict(self, data: Dataset) -> Scores:
         trees, others = self._terms
         total = np.zeros(data.n_docs)
-        for transform, ensembles in trees.items():
-            features = data.features
-            if transform is not None:
-                features = apply_in_blocks(transform, features, data.offsets)
-            for ensemble in ensembles:
-                total += ensemble.predict(features, n_threads=self.threads)
-        for ranker, weight in others:
-            total += weight * ranker.predict(data)
+        for transform in dict.fromkeys([*trees, *(ranker.transform_ for ranker, _ in others)]):
+            members = [(ranker, weight) for ranker, weight in others if ranker.transform_ == transform]
+            prepared = data
+            if transform is not None:  # all members that share it get the same features
+                features = apply_in_blocks(transform, data.features, data.offsets)
+                names = data.feature_names and transform.names(data.feature_names)
+                prepared = data._replace(features=features, feature_names=names)
+            for ensemble in trees.get(transform, ()):
+                total += ensemble.predict(prepared.features, n_threads=self.threads)
+            for ranker, weight in members:
+                scores = ranker.predict(data) if transform is None else ranker._predict(prepared)
+                total += weight * scores
         return total
 
     @property

@@ -8,6 +8,7 @@ finish are left out.
 Folder of a search::
 
     fit.json, lock         what is searched, and the process that does it
+    folds.json             the number of parts for cross-fitting
     spent.json             seconds used so far
     fits/KEY/              checkpoint of a cross-fit that is not finished
     candidates/KEY/        model/ (a saved CrossFit), scores.npy, result.json
@@ -289,3 +290,18 @@ def read_spent(folder: Path) -> float:
     except (OSError, ValueError, KeyError, TypeError):
         return 0.0
     return max(float(spent), 0.0)
+
+
+def keep_folds(folder: Path, folds: int) -> int:
+    """The number of parts of the search in a folder; of a new search, ``folds``."""
+    path = folder / "folds.json"
+    if not path.exists():
+        write_json(path, {"folds": folds})
+        return folds
+    try:
+        kept = json.loads(path.read_text())["folds"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError("is damaged; delete it", path=str(path)) from error
+    if type(kept) is not int or kept < 3:
+        raise DataError("must hold a number of parts; delete it", path=str(path))
+    return kept
