@@ -362,3 +362,13 @@ def test_a_fit_with_more_minutes_keeps_the_parts_of_the_first(parts, tmp_path, m
         (tmp_path / "work" / "folds.json").write_text(content)
         with pytest.raises(pk.DataError, match=r"folds\.json"):
             _auto(folds=None, minutes=5).fit(parts[0], checkpoint=tmp_path / "work")
+
+
+def test_a_baseline_that_takes_much_of_the_budget_waits_its_turn(parts) -> None:
+    slow = Candidate(BASELINE, "lightgbm-lambdarank", seconds=50.0, gains=(0.1, 0.1, 0.1))
+    names = [c.name for c in portfolio.order_candidates((TINY[0], TINY[2], slow), parts[0], 3)]
+    assert names == ["linear", BASELINE, "lambdaloss"]
+    limit = slow.expected_seconds(parts[0], 3) / 0.2
+    for seconds, place in ((1.01 * limit, 1), (0.99 * limit, 2)):
+        ordered = portfolio.order_candidates((TINY[0], TINY[2], slow), parts[0], 3, seconds)
+        assert ordered.index(slow) == place

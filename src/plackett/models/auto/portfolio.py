@@ -36,6 +36,7 @@ Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
 _MEDIUM_LISTS, _LARGE_LISTS = 500, 5_000
 _PARTS = (8, 5, 4)
+_BASELINE_SHARE = 0.2
 _CHANGED = 0.5  # share of the settings that a variation changes
 
 
@@ -157,10 +158,13 @@ def choose_folds(candidates: Sequence[Candidate], data: Dataset, seconds: float)
     return (*fitting, _PARTS[-1])[0]
 
 
-def order_candidates(candidates: Sequence[Candidate], data: Dataset, folds: int) -> tuple[Candidate, ...]:
+def order_candidates(
+    candidates: Sequence[Candidate], data: Dataset, folds: int, seconds: float = math.inf
+) -> tuple[Candidate, ...]:
     """The candidates by expected gain per second for data of this size.
 
-    The cheapest comes first, so that a model exists early, and the baseline second.
+    The cheapest comes first, so that a model exists early, and the baseline second, unless it would take more than a
+    fifth of the ``seconds``.
     """
     place = SIZES.index(size_of(data))
 
@@ -169,7 +173,8 @@ def order_candidates(candidates: Sequence[Candidate], data: Dataset, folds: int)
 
     first = min(candidates, key=lambda c: c.expected_seconds(data, folds))
     ordered = sorted((c for c in candidates if c is not first), key=density, reverse=True)
-    ordered.sort(key=lambda c: c.name != BASELINE)  # stable: only the baseline moves
+    # Stable: only the baseline moves.
+    ordered.sort(key=lambda c: c.name != BASELINE or c.expected_seconds(data, folds) > _BASELINE_SHARE * seconds)
     return (first, *ordered)
 
 

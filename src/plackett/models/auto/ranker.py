@@ -165,7 +165,7 @@ class AutoRanker(Ranker):
             budget = TimeBudget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
             search = self._search(folder, data, folds, context, budget, processes)
             try:
-                search.run(order_candidates(candidates, data, folds))
+                search.run(order_candidates(candidates, data, folds, self._processor_seconds()))
                 if self.presets == "best":
                     self._vary(search)
             except KeyboardInterrupt:
@@ -215,9 +215,11 @@ class AutoRanker(Ranker):
     def _choose_folds(self, candidates: Sequence[Candidate], data: Dataset, folder: Path) -> int:
         if self.folds is not None and self.folds < 3:
             raise UsageError(f"AutoRanker needs folds >= 3, got {self.folds}.")
-        seconds = 60 * self.minutes * (self.threads or os.cpu_count() or 1)
-        folds = self.folds or keep_folds(folder, choose_folds(candidates, data, seconds))
+        folds = self.folds or keep_folds(folder, choose_folds(candidates, data, self._processor_seconds()))
         return min(folds, (int(group_codes(data).max()) + 1) // 2)
+
+    def _processor_seconds(self) -> float:
+        return 60 * self.minutes * (self.threads or os.cpu_count() or 1)
 
     @contextmanager
     def _open_processes(self, data: Dataset, folds: int, context: FitContext) -> Iterator[LocalPool | None]:
