@@ -33,7 +33,7 @@ TREES = {
 def _tiny_blocks(monkeypatch):
     monkeypatch.setattr(large_arrays, "LARGE_BYTES", 1000)
     monkeypatch.setattr(large_arrays, "BLOCK_BYTES", 100_000)
-    for module in ("ranker", "neural.training"):  # the same documents are scored together
+    for module in ("ranker", "neural.scoring"):  # the same documents are scored together
         monkeypatch.setattr(f"plackett.models.{module}.SCORING_BLOCK", 500)
 
 
