@@ -342,9 +342,11 @@ def test_members_fitted_in_processes_are_the_same_and_a_late_one_is_given_up(par
     assert set(late.member_names_) <= {"linear", BASELINE}
 
 
-def test_a_small_budget_for_large_data_has_fewer_parts(parts) -> None:
+def test_a_small_budget_for_large_data_has_fewer_parts(parts, monkeypatch) -> None:
     data, trees = parts[0], [Candidate(str(i), "e-xendcg-mart", seconds=5.0) for i in range(3)]
     one_fit = trees[0].expected_seconds(data, 1)
+    assert portfolio.choose_folds(trees, data, one_fit) == 8  # there are few lists
+    monkeypatch.setattr(portfolio, "_FEW_LISTS", 10)
     for folds, seconds in ((8, 3 * 8 * one_fit), (5, 3 * 5 * one_fit), (4, 3 * 4 * one_fit), (4, one_fit)):
         assert portfolio.choose_folds(trees, data, 1.001 * seconds) == folds
     slow_net = Candidate("net", "urank", seconds=1e9)
@@ -353,6 +355,7 @@ def test_a_small_budget_for_large_data_has_fewer_parts(parts) -> None:
 
 def test_a_fit_with_more_minutes_keeps_the_parts_of_the_first(parts, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(portfolio, "CANDIDATES", TINY[:3])
+    monkeypatch.setattr(portfolio, "_FEW_LISTS", 10)
     few = _auto(folds=None, minutes=0.02).fit(parts[0], checkpoint=tmp_path / "work")
     assert {member.folds for member in few.members_} == {4}
     more = _auto(folds=None, minutes=5).fit(parts[0], checkpoint=tmp_path / "work")

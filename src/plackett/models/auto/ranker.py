@@ -84,8 +84,7 @@ class AutoRanker(Ranker):
     presets
         ``"fast"``: one small model of trees; ``"good"``: trees that can be exported; ``"best"``: everything.
     folds
-        Number of parts for cross-fitting; None: 8 up to 5000 lists, else 5, or as few as 4 if the budget is small for
-        the data.
+        Number of parts for cross-fitting; None: 8 up to 1000 lists, and from 8 to 4 for more, depending on the budget.
     variations
         With ``presets="best"``: number of variations of the best candidates to try after all
         candidates, if there is time.
