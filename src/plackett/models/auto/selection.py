@@ -15,8 +15,7 @@ candidate was .01 lower.
 With few lists the metric cannot tell good candidates apart, and greedy weights follow chance. They
 are therefore averaged with smooth ones, :math:`\propto e^{-z^2/2}`, where z is the difference of a candidate from
 the best one in standard errors over lists. The share of the smooth weights is :math:`300 / (n + 300)` for n lists:
-three quarters for 100 lists, a quarter for 900; with 100 or 1000 instead of 300, NDCG@10 differed by less
-than .001 on other lists. Weights below .02 are then set to zero.
+three quarters for 100 lists, a quarter for 900. Weights below .02 are then set to zero.
 
 The cross-validated scores are also a nearly unbiased estimate for the ensemble: of the weights by which a list is
 scored, it influences only the length of the path.
